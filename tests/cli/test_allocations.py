@@ -39,9 +39,11 @@ def test_a_script_from_submission_to_its_output(cluster: LocalCluster, tmp_path:
     assert outcome.returncode == 3
     first, second = outcome.stdout.splitlines()
     allocation_id = first.removeprefix("Submitted allocation ")
-    assert second == f"{allocation_id} Failed (exit code 3)"
+    assert second == f"{allocation_id} failed with exit code 3"
     assert cluster.cli("logs", allocation_id).stdout == f"hello there, world of two words in {tmp_path}\n"
-    assert cluster.cli("logs", allocation_id, "--stderr").stdout == "trouble\n"
+    assert cluster.cli("logs", allocation_id, "--stderr").stdout == (
+        f"trouble\nlattice: {allocation_id} failed with exit code 3\n"
+    )
     shown = as_json(cluster.cli("status", allocation_id, "-o", "json"))
     assert (shown["state"], shown["cause"], shown["exit_code"]) == ("Failed", "exit", 3)
     assert (shown["name"], shown["walltime_s"], shown["tags"]) == ("two words", 600, {"kind": "test"})

@@ -96,7 +96,7 @@ EATER = ["python3", "-c", "import time\nx = bytearray(400 << 20)\ntime.sleep(30)
 def test_work_that_uses_more_memory_than_it_has_is_ended_for_that(shared_nodes: LocalCluster) -> None:
     done = shared_nodes.run(EATER, resources={"nodes": 1, "cpus": 1, "memory": "64M"})
     assert (done["state"], done["cause"]) == ("Failed", "oom")
-    assert "out of memory: memory limit 64 MB, peak 6" in done["message"]
+    assert "out of memory, limit 64 MB, peak 6" in done["message"]
     assert "killed python3 (pid " in done["message"]
 
 

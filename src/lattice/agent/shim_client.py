@@ -65,7 +65,7 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _why(self) -> str:
-        return f"out of memory: {self.why}" if self.cause == EndCause.OOM.value else f"stopped: {self.why}"
+        return f"out of memory, {self.why}" if self.cause == EndCause.OOM.value else f"stopped: {self.why}"
 
 
 class ShimMessage(ShimRecord, frozen=True, kw_only=True):

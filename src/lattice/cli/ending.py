@@ -22,7 +22,9 @@ def ending_code(allocation: Allocation) -> int:
 
 
 def ending_text(allocation: Allocation) -> str:
-    """Its id and state, and where that is not enough how it came to it."""
+    """Its id and state, or the sentence about its end where it ended otherwise than well."""
+    if allocation.ending:
+        return allocation.ending
     told = f"{allocation.id} {allocation.state}"
     if allocation.state in {COMPLETED, CANCELLED}:
         return told

@@ -57,16 +57,19 @@ def table(rows: Sequence[R], columns: Sequence[Column[R]], *, wide: bool, colour
 
 
 def _cell(text: str) -> str:
-    """Printable and never empty; what others wrote must not steer the terminal."""
-    if not text:
-        return "-"
+    """Printable and never empty."""
+    return printable(text) or "-"
+
+
+def printable(text: str) -> str:
+    """What others wrote must not steer the terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _painted(padded: str, text: str, coloured: bool) -> str:
-    colour = COLOURS.get(text) if coloured else None
+    colour = COLOURS.get(text.removesuffix(" (suspended)")) if coloured else None
     return padded if colour is None else f"\x1b[{colour}m{padded}\x1b[0m"
 
 

@@ -201,7 +201,7 @@ PROJECT = Branch(
 COMMANDS: dict[str, Leaf | Branch] = {
     "submit": Leaf("work.submit", "submit a script or a command"),
     "status": Leaf("work.status", "show allocations"),
-    "explain": Leaf("work.explain", "explain why allocations are pending and when they will start"),
+    "explain": Leaf("work.explain", "explain why allocations are pending, when they will start, and how they ended"),
     "launch": Leaf("work.launch", "run tasks on the nodes of a running allocation"),
     "steps": Leaf("work.steps", "list the steps of an allocation"),
     "wait": Leaf("work.wait", "wait for allocations to finish"),

@@ -1,4 +1,4 @@
-"""Times and durations between people and the API: elapsed clocks, `now+2h`, RFC 3339 in UTC."""
+"""Times and durations between people and the API: elapsed clocks, `now+2h`, local times for people, RFC 3339 in UTC."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -29,6 +29,38 @@ def parse_duration_s(text: str) -> float:
     if not parts or _PARTS.sub("", text).strip():
         raise UsageError(f'cannot read "{text}" as a duration', hint="write 90s, 30m, 24h or 2d")
     return float(sum(float(value) * _UNIT_S[unit.lower()] for value, unit in parts))
+
+
+def local_text(moment: str | None, now: float) -> str:
+    """A moment of the API in local time, as short as can be: `today 22:00`, `tomorrow 08:30`, `2026-03-01 10:00`."""
+    if not moment:
+        return ""
+    try:
+        local = datetime.fromisoformat(moment).astimezone()
+    except ValueError:
+        return moment
+    away = (local.date() - datetime.fromtimestamp(now).astimezone().date()).days
+    day = {-1: "yesterday", 0: "today", 1: "tomorrow"}.get(away) or local.strftime("%Y-%m-%d")
+    return f"{day} {local:%H:%M}"
+
+
+def local_with_distance(moment: str | None, now: float) -> str:
+    """The same with how far away it is: `today 22:00, in 2 h`, `yesterday 08:30, 26 h ago`."""
+    text = local_text(moment, now)
+    if not moment or text == moment:
+        return text
+    seconds = datetime.fromisoformat(moment).timestamp() - now
+    distance = span_text(abs(seconds))
+    return f"{text}, in {distance}" if seconds >= 0 else f"{text}, {distance} ago"
+
+
+def span_text(seconds: float) -> str:
+    """A duration by its largest unit: `45 s`, `5 min`, `26 h`, `3 d`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} d"
 
 
 def rfc3339(moment: datetime) -> str:

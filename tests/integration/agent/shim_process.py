@@ -21,6 +21,7 @@ from lattice.agent.shim.hierarchies import find_hierarchies
 NOBODY = 65534
 DEADLINE_S = 60.0
 SOURCES = Path(lattice.agent.shim.__file__).parent
+SHARED = Path("core/model/work/endings.py")  # the one module outside that the shim needs
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 Message = dict[str, Any]
@@ -166,6 +167,12 @@ class ShimProcess:
             (parent / "__init__.py").touch()
         for source in SOURCES.glob("*.py"):
             shutil.copy(source, package)
+        shared = SOURCES.parent.parent / SHARED
+        words = package.parent.parent / SHARED
+        words.parent.mkdir(parents=True)
+        for parent in list(words.parents)[:3]:
+            (parent / "__init__.py").touch()
+        shutil.copy(shared, words)
         self.program = package / "shim.py"
         for path in (self.dir, self.scratch):
             os.chown(path, self.uid, self.uid)

@@ -41,8 +41,9 @@ def test_streams_go_to_files_of_their_own(shim: ShimProcess, agent: Client) -> N
     out, err = shim.scratch / "a.out", shim.scratch / "a.err"
     _started(shim, agent, 1, "echo one; echo two >&2; exit 4", stdout=str(out), stderr=str(err))
     assert agent.ended(1)["exit_code"] == 4
-    assert (out.read_text(), err.read_text()) == ("one\n", "two\n")
-    assert (shim.output(1), shim.output(1, "stderr")) == ("one\n", "two\n")
+    wanted = ("one\n", "two\nlattice: a1 failed with exit code 4\n")
+    assert (out.read_text(), err.read_text()) == wanted
+    assert (shim.output(1), shim.output(1, "stderr")) == wanted
 
 
 def test_lines_are_in_the_file_while_the_work_runs(shim: ShimProcess, agent: Client) -> None:
@@ -129,7 +130,7 @@ def test_what_a_killed_run_wrote_is_all_in_the_file(shim: ShimProcess, agent: Cl
     wait_for((shim.scratch / "done").exists, "all was written")
     agent.ask("stop", number=1, run=1, grace_s=0, why="test")
     agent.ended(1)
-    assert out.read_text().splitlines()[-1] == "200000"
+    assert out.read_text().splitlines()[-2:] == ["200000", "lattice: a1 was stopped"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")

@@ -30,7 +30,7 @@ def test_exit_code_output_and_environment_reach_the_agent(shim: ShimProcess, age
     assert event["cpu_s"] > 0
     assert event["peak_memory_mb"] > 0
     assert shim.output(7) == f"out good day\n{shim.scratch}\n"
-    assert shim.output(7, "stderr") == "err\n"
+    assert shim.output(7, "stderr") == "err\nlattice: a7 failed with exit code 3\n"
     status = shim.status(7)
     assert status["phase"] == "ended"
     assert status["pid"] == answer["pid"]
@@ -222,7 +222,7 @@ def test_memory_over_the_limit_is_an_oom(root_shim: ShimProcess) -> None:
     event = agent.ended(1)
     assert (event["cause"], event["signal"]) == ("oom", signal.SIGKILL)
     assert 40 < event["peak_memory_mb"] <= 64.5
-    assert str(event["why"]).startswith("memory limit 64 MB, peak 6")
+    assert str(event["why"]).startswith("limit 64 MB, peak 6")
     # The shell survives its command and reports 128 + 9.
     shell = root_shim.request(2, "sh", "-c", '"$0" -S -c "$1"; exit $?', sys.executable, script)
     agent.ask("start", **{**shell, "memory_mb": 64})

@@ -31,6 +31,27 @@ def test_without_a_reason_there_is_no_column_for_it(api: FakeApi, cli: Cli) -> N
     assert cli("status").table()[0] == ["ID", "NAME", "STATE", "NODES", "WALLTIME", "ELAPSED", "VCLUSTER"]
 
 
+def test_an_end_is_told_without_asking_for_more(api: FakeApi, cli: Cli) -> None:
+    killed = ended(
+        state="Failed",
+        exit_code=None,
+        cause="walltime",
+        ending="a17 was killed at its walltime limit of 00:00:03",
+    )
+    api.on("GET", "/allocations", {"items": [killed]})
+    head, row = cli("status").lines
+    assert head.split()[-2:] == ["EXIT", "REASON"]
+    assert [word.strip() for word in row.split("  ")[-2:]] == [
+        "walltime",
+        "was killed at its walltime limit of 00:00:03",
+    ]
+
+
+def test_work_that_is_suspended_says_so(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(state="Running", suspended=True)]})
+    assert "Running (suspended)" in cli("status").lines[1]
+
+
 def test_wide_shows_who_where_and_how_it_ended(api: FakeApi, cli: Cli) -> None:
     failed = ended(state="Failed", exit_code=None, signal=9, cause="signal", nodes=[f"n{i}" for i in range(6)])
     api.on("GET", "/allocations", {"items": [failed]})

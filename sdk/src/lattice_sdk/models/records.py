@@ -118,6 +118,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     run: int = 0
     resources: Resources = field(default_factory=Resources)
     tags: dict[str, str] = {}
+    ending: str = ""  # one sentence about an end that was not exit code 0
     suspended: bool = False  # running, but its processes are suspended
     group_id: str | None = None
     task_index: int | None = None

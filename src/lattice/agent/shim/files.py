@@ -5,8 +5,9 @@ root follows no link and asks no network file system, then copies what the workl
 A file system that hangs stops this one run, never the shim. The workload waits before its exec until the files are open;
 when one cannot be opened the run fails with the reason.
 
-The copier belongs to no group: what is still in its pipe when the workload is gone must reach the files. It ends by itself
-when no writer is left. It has changed its user without an exec, so only root may inspect it.
+The copier belongs to no group: what is still in its pipe when the workload is gone must reach the files. When no writer is
+left it waits for the shim's note, the sentence that says how the run ended, adds it to the file of stderr and ends. The shim
+closes the note in any case, also by its own death. The copier has changed its user without an exec, so only root may inspect it.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
 MAX_S = 30.0
 READY = b"ready"
+NEWLINE = b"\n"
 PIPE_PAUSE_MS = 20
 
 
 class Plumbing:
-    """The pipes of one start. `logs` are the shim's reading ends by stream; `theirs` everything that only children need."""
+    """The pipes of one start. `logs` are the shim's reading ends by stream, `note` its end of the copier's last line or -1;
+    `theirs` everything that only children need."""
 
-    __slots__ = ("copier", "logs", "theirs", "wiring")
+    __slots__ = ("copier", "logs", "note", "theirs", "wiring")
 
     def __init__(self) -> None:
         self.logs: dict[str, int] = {}
         self.theirs: list[int] = []
         self.wiring = Wiring(-1, -1)
         self.copier = 0
+        self.note = -1
 
     def close_theirs(self) -> None:
         for fd in self.theirs:
@@ -50,6 +54,9 @@ class Plumbing:
         for fd in self.logs.values():
             os.close(fd)
         self.logs = {}
+        if self.note >= 0:
+            os.close(self.note)
+            self.note = -1
 
 
 def lay(launch: Launch, inheritance: Inheritance) -> Plumbing:
@@ -82,32 +89,38 @@ def _lay(plumbing: Plumbing, launch: Launch, inheritance: Inheritance) -> None:
     if copied:
         plumbing.wiring.gate, gate_w = os.pipe()
         plumbing.theirs += [plumbing.wiring.gate, gate_w]
-        plumbing.copier = _fork_copier(launch, inheritance, copied, gate_w)
+        note_r, plumbing.note = os.pipe()
+        plumbing.theirs.append(note_r)
+        plumbing.copier = _fork_copier(launch, inheritance, copied, gate_w, note_r)
         # The workload must not hold these: the copier would never see the end, the workload never its answer.
-        for fd in (gate_w, *(source for source, _, _ in copied), *(log_w for _, log_w, _ in copied)):
+        for fd in (gate_w, note_r, *(source for source, _, _ in copied), *(log_w for _, log_w, _ in copied)):
             plumbing.theirs.remove(fd)
             os.close(fd)
 
 
-def _fork_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int) -> int:
+def _fork_copier(
+    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, note: int
+) -> int:
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:
-            _be_copier(launch, inheritance, copied, gate)
+            _be_copier(launch, inheritance, copied, gate, note)
         return pid
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
-def _be_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int) -> None:
+def _be_copier(
+    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, note: int
+) -> None:
     """Never returns. Signals stay blocked: the run's end must not be lost with a shell's kill of all it started."""
     code = 1
     try:
         os.setsid()
         if launch.namespace >= 0:
             enter_namespace(launch.namespace)
-        _keep_only({gate, *(fd for pair in copied for fd in pair[:2])})
+        _keep_only({gate, note, *(fd for pair in copied for fd in pair[:2])})
         inheritance.restore()
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.umask(launch.umask)
@@ -117,7 +130,7 @@ def _be_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int,
             os.setresuid(launch.uid, launch.uid, launch.uid)
         targets = _opened(launch, copied, gate)
         if targets:
-            _copy_all(targets)
+            _copy_all(targets, note)
             code = 0
     finally:
         os._exit(code)
@@ -171,19 +184,31 @@ def _is_pipe(path: bytes) -> bool:
     return stat.S_ISFIFO(os.stat(path).st_mode)
 
 
-def _copy_all(targets: dict[int, tuple[int, int]]) -> None:
+def _copy_all(targets: dict[int, tuple[int, int]], note: int) -> None:
+    """Until every source has ended, then the note. stderr is the last of the targets, or part of the only one."""
     poll = select.poll()
     for source in targets:
         poll.register(source, select.POLLIN)
-    while targets:
+    last = [*targets][-1]
+    ends, is_midline = targets[last], False
+    open_sources = set(targets)
+    while open_sources:
         for source, _ in poll.poll():
             data = os.read(source, CHUNK_BYTES)
             if data:
                 for target in targets[source]:
                     _put(target, data)
+                is_midline = is_midline if source != last else not data.endswith(NEWLINE)
             else:
                 poll.unregister(source)
-                os.close(targets.pop(source)[1])
+                open_sources.remove(source)
+                if source != last:
+                    os.close(targets[source][1])
+    said = b""
+    while piece := os.read(note, CHUNK_BYTES):
+        said += piece
+    for target in ends if said else ():
+        _put(target, (NEWLINE if is_midline else b"") + said)
 
 
 def _put(target: int, data: bytes) -> None:

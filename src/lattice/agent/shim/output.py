@@ -173,11 +173,12 @@ class RingFile:
 class Stream:
     """The pipe side: reads what is there, never more than one chunk at a time."""
 
-    __slots__ = ("_paid_until", "fd", "file")
+    __slots__ = ("_is_midline", "_paid_until", "fd", "file")
 
     def __init__(self, fd: int, file: RingFile) -> None:
         self.fd = fd
         self.file = file
+        self._is_midline = False
         self._paid_until = 0.0
 
     def take(self) -> int:
@@ -188,7 +189,13 @@ class Stream:
             return -1
         if data:
             self.file.write(data)
+            self._is_midline = not data.endswith(b"\n")
         return len(data)
+
+    def add_line(self, line: str) -> None:
+        """A line of the shim's own, after everything that the run wrote; nothing when it is empty."""
+        if line:
+            self.file.write((b"\n" if self._is_midline else b"") + line.encode())
 
     def pause_after(self, length: int, now: float) -> float:
         """Time before which no more should be read; 0.0 for "continue"."""

@@ -20,6 +20,7 @@ from lattice.agent.shim.launch import Early, Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import Stream, replace_file
 from lattice.agent.shim.tree import ProcessTree
+from lattice.core.model.work.endings import sentence, stopped_sentence
 
 Key = tuple[int, int]
 Group = Cgroup | ProcessTree
@@ -32,7 +33,8 @@ class Run:
     """One run of one allocation on this node, from the request to start it until the agent forgets it.
 
     Four conditions make its end, in this order, and none is ever taken back: `main_gone`, the group is empty, no step of the
-    run lives, `copier` is 0. Then `judge` closes the record, and from there on only `save_timer` changes.
+    run lives, `copier` is 0. The verdict of `judge` needs the first three, because the copier writes it down last. Then `close`
+    closes the record, and from there on only `save_timer` changes.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Run:
         "finish_code",
         "grace_s",
         "group",
+        "has_files",
         "held",
         "key",
         "kill_at",
@@ -61,6 +64,7 @@ class Run:
         "lost",
         "main_gone",
         "memory_limit_mb",
+        "note_fd",
         "paused_at",
         "paused_s",
         "phase",
@@ -99,6 +103,8 @@ class Run:
         self.copier_timer: Timer | None = None
         # Descriptors are open and watched exactly while they are not negative; the code that closes one sets it to -1 at once.
         self.report_fd = -1  # closed by exec, or says why exec failed
+        self.has_files = False  # whether a copier writes the last line, into the log as well
+        self.note_fd = -1  # to the copier: how the run ended, as the last line of the user's file
         self.event_fd = -1  # tells that the group became empty; opened when the main process is gone and others are not
         self.streams: dict[str, Stream] = {}  # pipes into the log files, by name; drained and emptied by `_release`
         self.waiters: list[tuple[int, object]] = []  # requests to start that wait for exec; each is answered once
@@ -161,7 +167,7 @@ class Run:
             self.exit_code = os.WEXITSTATUS(status)
 
     def judge(self, usage: Usage) -> None:
-        """Close the record; `main_gone` and the group's emptiness come before."""
+        """The verdict, once; `main_gone` and the group's emptiness come before."""
         self.usage = usage
         killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
         if self.error:
@@ -174,9 +180,29 @@ class Run:
             self.cause = "oom"
         else:
             self.cause = "signal" if self.signal else "exit"
+
+    def close(self) -> None:
+        """Close the record; the verdict comes before."""
         self.ended_boot_s = boot_now()
         self.ended_at = time.time()
         self.phase = "ended"
+
+    def last_line(self) -> str:
+        """What the user finds at the end of stderr; nothing after exit code 0."""
+        name = f"a{self.key[0]}"
+        if self.cause == "stopped":
+            told = stopped_sentence(name, self.why, walltime_s=self.walltime_s)
+        else:
+            message = f"out of memory, {self._out_of_memory()}" if self.cause == "oom" else self.error
+            told = sentence(
+                name,
+                self.cause,
+                exit_code=self.exit_code,
+                signal=self.signal,
+                walltime_s=self.walltime_s,
+                message=message,
+            )
+        return f"lattice: {told}\n" if told else ""
 
     def outcome(self) -> dict[str, object]:
         """The part of the record that is known after the end."""
@@ -207,7 +233,7 @@ class Run:
     def _out_of_memory(self) -> str:
         peak = self.usage.peak_memory_mb
         used = f", peak {peak:.0f} MB" if peak is not None else ""
-        return f"memory limit {self.memory_limit_mb} MB{used}{f', killed {self.victim}' if self.victim else ''}"
+        return f"limit {self.memory_limit_mb} MB{used}{f', {self.victim}' if self.victim else ''}"
 
     def status(self) -> dict[str, object]:
         record: dict[str, object] = {

@@ -40,8 +40,8 @@ EXIT_NOT_STARTED = 127
 # Of a file's name in the report of a failure.
 MAX_PATH = 100
 SPARE_DESCRIPTORS = 64
-# Two pipes, two files with their tails, the group's events, the report of exec.
-DESCRIPTORS_PER_RUN = 8
+# Two pipes, two files with their tails, the group's events, the report of exec, the copier's last line.
+DESCRIPTORS_PER_RUN = 9
 
 
 class Inheritance:

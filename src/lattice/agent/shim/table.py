@@ -271,6 +271,8 @@ class RunTable:
         # Before any other fork: a copy of these in another child would keep the pipes open.
         plumbing.close_theirs()
         run.report_fd = report
+        run.note_fd = plumbing.note
+        run.has_files = bool(plumbing.copier)
         for name, fd in plumbing.logs.items():
             file = RingFile(f"{run.directory}/{name}", self._output_limit)
             run.streams[name] = Stream(fd, file)
@@ -410,6 +412,7 @@ class RunTable:
         """The one question that decides an end; may be asked at any moment."""
         is_empty = run.group is not None and run.main_gone and not run.group.populated()
         if is_empty and not self._steps.has_any(run.key):
+            self._judge(run)
             if run.copier:
                 self._await_copier(run)
             else:
@@ -443,18 +446,16 @@ class RunTable:
             self._finish_if_empty(run)
 
     def _finish(self, run: Run) -> None:
-        """In this order: no timer and no descriptor is left, the verdict, status.json, and only then the event.
+        """In this order: the verdict, no timer and no descriptor is left, status.json, and only then the event.
 
         A start that failed has its answer and no event, unless no agent took the answer.
         """
+        self._judge(run)
         self._release(run)
         group, run.group = run.group, None
-        usage = group.usage() if group is not None else run.usage
-        if usage.oom_kills and isinstance(group, Cgroup):
-            run.victim = self._victim(group)
         if group is not None:
             self._remove_group(group, REMOVE_TRIES)
-        run.judge(usage)
+        run.close()
         run.launch = None
         del self._live[run.key]
         self._save(run)
@@ -463,6 +464,17 @@ class RunTable:
             number, attempt = run.key
             self._tell({"event": "ended", "number": number, "run": attempt, **run.outcome()})
         self._stop_if_done()
+
+    def _judge(self, run: Run) -> None:
+        """The verdict, and for the copier the line that says it; a copier that hangs has a pipe with room enough."""
+        if not run.cause:
+            usage = run.group.usage() if run.group is not None else run.usage
+            if usage.oom_kills and isinstance(run.group, Cgroup):
+                run.victim = self._victim(run.group)
+            run.judge(usage)
+        if run.note_fd >= 0:
+            _tell(run.note_fd, run.last_line().encode())
+            run.note_fd = -1
 
     def _victim(self, group: Cgroup) -> str:
         """The last process that the kernel killed in the group, in the words of the message."""
@@ -484,6 +496,8 @@ class RunTable:
             if stream.fd >= 0:
                 self._loop.unwatch(stream.fd)
                 stream.drain()
+            if name == "stderr" and not run.has_files:
+                stream.add_line(run.last_line())
             stream.close()
             stream.file.close()
             run.lost[name] = stream.file.lost
@@ -498,6 +512,16 @@ class RunTable:
         """Write status.json; while the disk is full the record lives here and is tried again."""
         if not run.save() and self._runs.get(run.key) is run:
             run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
+
+
+def _tell(copier: int, line: bytes) -> None:
+    """Tell a copier how the run ended, and that this was all; it may have gone, without its files or given up."""
+    try:
+        os.write(copier, line)
+    except BrokenPipeError:
+        return
+    finally:
+        os.close(copier)
 
 
 def _in_words(error: OSError | ValueError) -> str:

@@ -41,10 +41,21 @@ def end_text(allocation: Allocation) -> str:
     return "" if allocation.exit_code is None else str(allocation.exit_code)
 
 
+def state_text(allocation: Allocation) -> str:
+    return f"{allocation.state} (suspended)" if allocation.suspended else allocation.state
+
+
+def outcome_text(allocation: Allocation) -> str:
+    """The exit code, the signal, or else what ended it."""
+    if not allocation.is_terminal:
+        return ""
+    return end_text(allocation) if allocation.cause in {"exit", "signal"} else allocation.cause or ""
+
+
 def why_text(allocation: Allocation) -> str:
     """Why it waits, stops or failed; nothing when all is as it should be."""
     if allocation.is_terminal:
-        return allocation.message or ""
+        return allocation.ending.removeprefix(f"{allocation.id} ") or allocation.message or ""
     return allocation.reason or ""
 
 
@@ -90,7 +101,7 @@ def task_text(allocation: Allocation) -> str:
 COLUMNS: tuple[Column[Allocation], ...] = (
     Column("ID", lambda a: a.id),
     Column("NAME", lambda a: a.name),
-    Column("STATE", lambda a: a.state),
+    Column("STATE", state_text),
     Column("NODES", nodes_text),
     Column("WALLTIME", walltime_text),
     Column("ELAPSED", elapsed_text),
@@ -100,7 +111,7 @@ COLUMNS: tuple[Column[Allocation], ...] = (
     Column("USER", lambda a: a.user, is_wide=True),
     Column("NODELIST", node_names, is_wide=True),
     Column("CAUSE", lambda a: a.cause or "", is_wide=True),
-    Column("EXIT", end_text, is_wide=True),
+    Column("EXIT", outcome_text, is_sparse=True),
     Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
     Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
     Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
@@ -138,7 +149,7 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Allocation", allocation.id),
         ("Task", task_text(allocation)),
         ("Name", allocation.name),
-        ("State", allocation.state),
+        ("State", state_text(allocation)),
         ("User", allocation.user),
         ("Tenant", allocation.tenant),
         ("Project", allocation.project or ""),
@@ -159,6 +170,7 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Completed", allocation.completed_at or ""),
         ("Ended with", end_text(allocation)),
         ("Cause", allocation.cause or ""),
+        ("Ending", allocation.ending),
         ("Message", allocation.message or ""),
         ("Restarts", str(allocation.restart_count or "")),
         ("Tasks", tasks_text(allocation)),

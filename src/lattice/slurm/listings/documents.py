@@ -126,7 +126,7 @@ def _accounted(row: JobRow, now: float, cluster: str) -> Document:
     }
     return {
         "account": row.account,
-        "comment": {"administrator": None, "job": row.comment or None, "system": None},
+        "comment": {"administrator": None, "job": row.comment or None, "system": row.system_comment or None},
         "allocation_nodes": 0 if row.state.is_waiting else len(row.nodes),
         "array": {
             "job_id": row.array_number,

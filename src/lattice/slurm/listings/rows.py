@@ -75,6 +75,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     submit_host: str = ""
     submit_line: str = ""
     comment: str = ""
+    system_comment: str = ""  # how it ended
     wckey: str = ""
     work_dir: str = ""
     command: str = ""

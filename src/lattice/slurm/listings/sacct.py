@@ -55,6 +55,7 @@ _WIDTHS = {
     "NCPUS": 10,
     "NTasks": 8,
     "Comment": 14,
+    "SystemComment": 14,
     "Reason": 22,
     "User": 9,
     "UID": 6,
@@ -90,7 +91,7 @@ _WIDTHS = {
 _EMPTY = (
     "AdminComment AssocID AveCPUFreq AveDiskRead AveDiskWrite AvePages AveVMSize BlockID Container DBIndex MaxDiskRead MaxDiskReadNode "
     "MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxVMSizeNode MaxVMSizeTask "
-    "McsLabel MinCPUNode MinCPUTask ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReservationId ResvCPU ResvCPURAW SystemComment "
+    "McsLabel MinCPUNode MinCPUTask ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReservationId ResvCPU ResvCPURAW "
     "TRESUsageInAve TRESUsageInMax TRESUsageInMaxNode TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode TRESUsageInMinTask "
     "TRESUsageInTot TRESUsageOutAve TRESUsageOutMax TRESUsageOutMaxNode TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode "
     "TRESUsageOutMinTask TRESUsageOutTot WCKeyID"
@@ -250,6 +251,7 @@ _VALUES: Mapping[str, _Value] = {
     "NCPUS": lambda line, now, form: str(_cpus(line)),
     "NTasks": lambda line, now, form: "" if line.step is None else str(line.step.ntasks),
     "Comment": _of_job(lambda job: job.comment),
+    "SystemComment": _of_job(lambda job: job.system_comment),
     "Reason": _of_job(lambda job: job.reason),
     "User": _of_job(lambda job: job.user),
     "UID": _of_job(lambda job: str(job.uid)),

@@ -22,6 +22,7 @@ from lattice.core.model.work.allocations import (
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
+from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
@@ -166,6 +167,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     cpu_efficiency: float | None  # percent of the CPUs held that were used, once it has run
     memory_efficiency: float | None  # the most memory used, in percent of what was held
     archived: bool
+    ending: str | UnsetType = UNSET  # one sentence about an end that was not exit code 0
     suspended: bool | UnsetType = UNSET  # its processes are suspended
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
@@ -286,6 +288,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
+        ending=ending_of(record) or UNSET,
         suspended=True if record.paused_at else UNSET,
         depends_on=dependencies_text(record.depends_on) or UNSET,
         waits_for=dependencies_text(record.waits_for) or UNSET,
@@ -332,6 +335,16 @@ def _group_end(group: TaskGroup, state: AllocationState) -> dict[str, Any]:
     return dict(zip(("cause", "exit_code", "signal"), end, strict=True), ended_at=group.ended_at)
 
 
+def held_tasks(group: TaskGroup) -> str:
+    """That nothing of a group can start because all of its remaining tasks are held."""
+    left = group.pending_count
+    is_held = group.template.hold is not Hold.NONE or ((group.held or group.held_by_operator) and not group.startable)
+    if not left or group.live or group.template.waits_for or not is_held:
+        return ""
+    by = "an operator" if group.template.hold is Hold.OPERATOR or group.held_by_operator else "its user"
+    return f"its {left} remaining tasks are held by {by}" if left > 1 else f"its last task is held by {by}"
+
+
 def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
     """A task group in the shape of an allocation, with the counts of its tasks."""
     state = group_state(group)
@@ -341,6 +354,8 @@ def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: 
     view = allocation_view(template, now_ms=now_ms, explained=explained, archived=archived)
     return msgspec.structs.replace(
         view,
+        reason=view.reason or held_tasks(group),
+        ending=group_ending_of(group) or UNSET,
         tasks=task_counts(group),
         cpu_s=round(finite(group.cpu_s), 3),
         peak_memory_mb=group.peak_memory_mb,

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import format_duration
+from lattice.core.model.work.endings import group_sentence, sentence
 from lattice.core.model.work.notifications import MAX_DESTINATIONS, Notification, Notify, Occasion
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import rfc3339
@@ -142,6 +143,7 @@ class NoticeView(Struct, frozen=True, kw_only=True):
     exit_code: int | None
     signal: int | None
     message: str
+    ending: str  # one sentence about an end that was not exit code 0
     nodes: tuple[str, ...]
     node_count: int
     submitted_at: str | None
@@ -172,6 +174,7 @@ def notice_view(notification: Notification) -> NoticeView:
         exit_code=notification.exit_code,
         signal=notification.signal or None,
         message=notification.message,
+        ending=_sentence(notification),
         nodes=notification.nodes,
         node_count=notification.node_count,
         submitted_at=rfc3339(notification.submitted_at),
@@ -184,6 +187,24 @@ def notice_view(notification: Notification) -> NoticeView:
     )
 
 
+def _sentence(notification: Notification) -> str:
+    """How the work ended, where this is about an end that was not exit code 0."""
+    if notification.occasion not in _ENDS or not notification.ended_at or not notification.cause:
+        return ""
+    name, ends = allocation_id(notification.allocation), notification.tasks
+    told = sentence(
+        name,
+        notification.cause,
+        exit_code=notification.exit_code,
+        signal=notification.signal,
+        walltime_s=notification.walltime_s,
+        message=notification.message,
+        has_run=bool(notification.started_at),
+    )
+    return told if ends is None or not ends[1] else group_sentence(name, ends[1], sum(ends), worst=told)
+
+
+_ENDS = (Occasion.END, Occasion.FAIL, Occasion.TIME_LIMIT)
 _HAPPENED = {
     Occasion.BEGIN: "began",
     Occasion.END: "ended",
@@ -204,7 +225,8 @@ def notice_text(notification: Notification) -> tuple[str, str]:
         subject += f" ({_ending(told)})"
     rows = [(name, text) for name, text in _rows(told) if text]
     width = max(len(name) for name, _ in rows) + 1
-    return subject, "".join(f"{name + ':':<{width}} {text}\n" for name, text in rows)
+    table = "".join(f"{name + ':':<{width}} {text}\n" for name, text in rows)
+    return subject, f"{told.ending}.\n\n{table}" if told.ending else table
 
 
 def _ending(told: NoticeView) -> str:

@@ -7,7 +7,8 @@ from lattice.api.find.lookup import Found, find
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.ports.scheduling import Outlook
-from lattice.wire.work.allocations import waiting_reason
+from lattice.wire.text.endings import ending_of, group_ending_of
+from lattice.wire.work.allocations import held_tasks, waiting_reason
 from lattice.wire.work.explanations import ExplanationView, explanation_view
 
 _NOT_SEEN = "waiting for the next cycle"
@@ -25,7 +26,7 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
         return ExplanationView(
             id=shown_id,
             state=found.state,
-            reason=waiting_reason(head, "") if not isinstance(found.record, TaskGroup) else "",
+            reason=_ended_or_stopping(found),
             scores={},
             rank=None,
             predicted_start=None,
@@ -34,8 +35,15 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
     scheduling = context.services.scheduling
     outlook = scheduling.outlook(found.number) or (scheduling.outlook(head.group) if head.group else None)
     outlook = outlook or Outlook(reason=_NOT_SEEN)
-    reason = waiting_reason(head, outlook.reason)
+    held = held_tasks(found.record) if isinstance(found.record, TaskGroup) else ""
+    reason = held or waiting_reason(head, outlook.reason)
     return explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
+
+
+def _ended_or_stopping(found: Found) -> str:
+    if isinstance(found.record, TaskGroup):
+        return group_ending_of(found.record)
+    return ending_of(found.record) or waiting_reason(found.head, "")
 
 
 def _waits(found: Found) -> bool:

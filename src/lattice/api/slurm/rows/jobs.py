@@ -29,6 +29,7 @@ from lattice.slurm.text.hostlists import fold
 from lattice.slurm.text.patterns import ARRAY_DEFAULT, BATCH_DEFAULT, fill
 from lattice.slurm.text.reasons import waiting_word
 from lattice.slurm.text.states import State, end_reason, state_of
+from lattice.wire.text.endings import ending_of
 from lattice.wire.text.tasks import indices_text
 
 _NOTHING_ASKED = Asked()
@@ -163,6 +164,7 @@ class JobRows:
             exit_code=code,
             signal=signal,
             deadline_at=record.deadline_at / 1000 if record.deadline_at else None,
+            system_comment=ending_of(record),
             restarts=record.restart_count,
             cpu_s=finite(record.cpu_s),
             peak_memory_mb=record.peak_memory_mb,

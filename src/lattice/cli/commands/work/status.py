@@ -81,11 +81,16 @@ def _show_in_full(options: Options, context: Context) -> int:
     if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
         return code
     pages = (
-        sheet([*allocation_pairs(allocation), *request_pairs(allocation), *explanation_pairs(why)])
+        sheet([*allocation_pairs(allocation), *request_pairs(allocation), *_reasons(allocation, why)])
         for allocation, why in found
     )
     context.streams.write("\n".join(pages))
     return code
+
+
+def _reasons(allocation: Allocation, why: Explanation) -> list[tuple[str, str]]:
+    """Of what has ended the sheet has said it."""
+    return [] if allocation.is_terminal else explanation_pairs(why)
 
 
 def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:

@@ -13,6 +13,7 @@ from lattice.cli.input.directives import Directive, read_directives
 from lattice.cli.input.scripts import STDIN, load_script
 from lattice.cli.input.submission import SubmitOptions, build_submission, name_after
 from lattice.cli.output import structured
+from lattice.cli.progress import await_end
 from lattice.cli.recent import remember
 from lattice.cli.views.explanations import outlook_text
 from lattice_sdk.errors import ApiError
@@ -302,7 +303,7 @@ def tell_of_submission(answer: Allocation | Explanation, context: Context) -> No
 
 def _await_end(allocation: Allocation, context: Context) -> int:
     try:
-        ended = context.client.wait(allocation.id)
+        ended = await_end(allocation.id, context)
     except KeyboardInterrupt:
         context.note(f"stopped waiting; {allocation.id} is still running")
         raise

@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import dataclass
 
+from lattice.cli import progress
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, is_dag
@@ -34,7 +35,11 @@ def run(options: Options, context: Context) -> int:
 
     def await_end(name: str) -> tuple[Allocation | Dag, int]:
         left = None if deadline is None else max(0.0, deadline - context.clock.now())
-        ended = context.client.wait_dag(name, timeout=left) if is_dag(name) else context.client.wait(name, timeout=left)
+        ended = (
+            context.client.wait_dag(name, timeout=left)
+            if is_dag(name)
+            else progress.await_end(name, context, timeout=left)
+        )
         told, code = (
             (dag_ending_text(ended), dag_ending_code(ended))
             if isinstance(ended, Dag)
