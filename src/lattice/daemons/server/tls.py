@@ -9,12 +9,12 @@ import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import grpc
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig, TlsSection
+from lattice.wire.reloaded_tls import Identity, server_credentials
 
 _log = logging.getLogger(__name__)
 
@@ -115,23 +115,19 @@ class ServerTls:
 
     def grpc_credentials(self, authorities: Callable[[], bytes] | None = None) -> grpc.ServerCredentials:
         """For a gRPC port; with `authorities` callers must present a certificate of one of them."""
-        used = -1
 
-        def configuration() -> Any:  # noqa: ANN401 - the library's own type has no name for users
-            return grpc.ssl_server_certificate_configuration(
-                [self._pair], None if authorities is None else authorities()
-            )
+        def identity() -> Identity:
+            return Identity(*self._pair, None if authorities is None else authorities())
 
-        def changed() -> Any:  # noqa: ANN401 - see above
-            nonlocal used
-            if used == self._generation:
-                return None
-            used = self._generation
-            return configuration()
+        used, found = self._generation, identity()
 
-        return grpc.dynamic_ssl_server_credentials(
-            configuration(), changed, require_client_authentication=authorities is not None
-        )
+        def current() -> Identity:
+            nonlocal used, found
+            if used != self._generation:
+                used, found = self._generation, identity()
+            return found
+
+        return server_credentials(current)
 
     def client_authorities(self) -> bytes:
         """The certificates in `client_ca`; empty without it. Raises TlsUnusable."""

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from lattice.quorum.trust.certificates import CertificateError, CertificateFolder
+from lattice.wire.reloaded_tls import Identity, server_credentials
 
 _ORGANIZATIONAL_UNIT = "organizationalUnitName"
 
@@ -50,13 +51,15 @@ class PeerTls:
         """For a gRPC listener that only servers of this quorum may call; follows rotations by itself."""
         folder = self._certificates
 
-        def configuration() -> Any:  # noqa: ANN401 - the library's own type has no name for users
-            pair = (folder.member_key.read_bytes(), folder.member_certificate.read_bytes())
-            return grpc.ssl_server_certificate_configuration([pair], folder.trusted.read_bytes())
+        def current() -> Identity:
+            # Both of the same pair, even if they are replaced at this moment.
+            issued = folder.current.resolve()
+            key, certificate = (
+                (issued / path.name).read_bytes() for path in (folder.member_key, folder.member_certificate)
+            )
+            return Identity(key, certificate, folder.trusted.read_bytes())
 
-        return grpc.dynamic_ssl_server_credentials(
-            configuration(), lambda: configuration(), require_client_authentication=True
-        )
+        return server_credentials(current)
 
     def grpc_client(self) -> grpc.ChannelCredentials:
         """For a channel to another server, with the current certificates."""
