@@ -133,8 +133,9 @@ ADMIN = Branch(
             "manage backups of the cluster state",
             {
                 "create": Leaf("admin.backup:CREATE", "create a backup on the leader"),
-                "list": Leaf("admin.backup:LIST", "list the backups on the leader"),
+                "list": Leaf("admin.backup:LIST", "list the backups of all servers"),
                 "verify": Leaf("admin.backup:VERIFY", "verify the integrity of a backup"),
+                "fetch": Leaf("admin.backup:FETCH", "copy a backup from one server to another"),
                 "restore": Leaf("admin.backup:RESTORE", "restore the cluster from a backup"),
             },
         ),

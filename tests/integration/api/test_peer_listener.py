@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
+from msgspec import structs
 from starlette.types import Receive, Scope, Send
 
 from lattice.api.rest.exchange import LeaderLost, Pool
@@ -21,6 +23,7 @@ from lattice.daemons.server.listening import Address, bind
 from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.quorum.backups import BackupRecord
 from lattice.ports.quorum.leadership import Leadership
+from lattice.ports.quorum.peers import PeerLost, PeerRefused
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
 from lattice.quorum.peers.clock_skew import SkewWatch
 from lattice.quorum.peers.directory import ServerDirectory, ServerEntry
@@ -67,6 +70,16 @@ class Desk:
         if path != BACKUP.path:
             raise MembershipRefused("not_found", f"{path}: no such backup")
         return BACKUP
+
+    async def backup_file(self, path: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        if path != BACKUP.path:
+            raise MembershipRefused("not_found", f"{path}: no such backup")
+        yield f"{name} from {offset}".encode()
+        if name == "broken":
+            raise RuntimeError("the disk is gone")
+
+    async def fetch_backup(self, path: str, server: str) -> BackupRecord:
+        return structs.replace(BACKUP, server=server, path=path)
 
     async def renew(self) -> CertificateState:
         return CertificateState(serial="2", expires_at_ms=1)
@@ -152,6 +165,33 @@ def test_servers_are_known_by_their_certificates_and_others_may_only_show_an_inv
             theirs.load_verify_locations(made["authority"].trusted)
             with pytest.raises(LeaderLost):
                 await ask(theirs, url, "GET", "/v1/nodes")
+
+    run(scenario())
+
+
+def test_files_of_backups_travel_between_servers_and_a_broken_answer_is_noticed(tmp_path: Path) -> None:
+    made = certificates(tmp_path / "ours", "s1", "s2", "removed")
+
+    async def scenario() -> None:
+        async with listening(made["s2"]) as (url, _):
+            pool = Pool(PeerTls(made["s1"]).client)
+            calls = PeerClient(pool)
+            got = [piece async for piece in calls.backup_file(url, BACKUP.path, "archive.db&offset=9", 7)]
+            assert got == [b"archive.db&offset=9 from 7"]
+            assert (await calls.fetch_backup(url, "a b", "s3")).server == "s3"
+            with pytest.raises(PeerRefused, match="no such backup"):
+                [piece async for piece in calls.backup_file(url, "/etc", "passwd", 0)]
+            with pytest.raises(PeerLost) as broken:
+                [piece async for piece in calls.backup_file(url, BACKUP.path, "broken", 0)]
+            assert not isinstance(broken.value, PeerRefused)
+            pool.close()
+            asked = "/peer/backups/file?path=%2Fb%2Fone%20two&name=n&offset="
+            for offset in ("-1", "1" * 5000, "x", "\u00b2"):
+                status, body = await ask(PeerTls(made["s1"]).client, url, "GET", asked + quote(offset))
+                assert (status, body) == (200, b"n from 0")
+            for context in (PeerTls(made["removed"]).client, joining_context(made["authority"].trusted.read_bytes())):
+                assert (await ask(context, url, "GET", f"{asked}0"))[0] == 403
+                assert (await ask(context, url, "POST", "/peer/backups/fetch?path=x"))[0] == 403
 
     run(scenario())
 

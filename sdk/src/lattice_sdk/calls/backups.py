@@ -15,13 +15,19 @@ class BackupCalls:
 
     @operation
     def list_backups(self) -> Steps[list[Backup]]:
-        """The backups in the leader's backup directory, oldest first."""
+        """The backups of all servers that answer, oldest first."""
         return everything("/admin/backup", Page[Backup])
 
     @operation
     def verify_backup(self, path: str = "") -> Steps[Backup]:
         """The newest backup, or the one named, after the server checked every byte of it."""
         return read("/admin/backup/verify", Backup, given(path=path), timeout_s=BACKUP_TIMEOUT_S)
+
+    @operation
+    def fetch_backup(self, path: str, server: str = "", to: str = "", *, request_id: str = "") -> Steps[Backup]:
+        """Copy a backup of another server into the backup directory of the leader, or of server `to`."""
+        body = {"path": path, "server": server, "to": to}
+        return write("POST", "/admin/backup/fetch", Backup, body, request_id, timeout_s=BACKUP_TIMEOUT_S)
 
     @operation
     def restore_backup(self, path: str, *, request_id: str = "") -> Steps[RestoreOrder]:

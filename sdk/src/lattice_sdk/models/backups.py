@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """The state right after log entry `index`, in a directory of the leader."""
+    """The state right after log entry `index`, in a directory of the servers that hold it."""
 
     path: str
     created_at: str = ""
@@ -13,6 +13,7 @@ class Backup(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     digest: str = ""
     size_bytes: int = 0
+    held_by: tuple[str, ...] = ()
 
 
 class RestoreOrder(Struct, frozen=True, kw_only=True):

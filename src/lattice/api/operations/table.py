@@ -218,6 +218,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/admin/backup", backups.create_backup, backups.CreateBackup, _P.MANAGE_BACKUPS, 201),
     _row("GET", "/admin/backup", backups.list_backups, NoParameters, _P.MANAGE_BACKUPS),
     _row("GET", "/admin/backup/verify", backups.verify_backup, backups.VerifyBackup, _P.MANAGE_BACKUPS),
+    _row("POST", "/admin/backup/fetch", backups.fetch_backup, backups.FetchBackup, _P.MANAGE_BACKUPS),
     _row("POST", "/admin/restore", backups.restore_backup, backups.RestoreBackup, _P.MANAGE_BACKUPS, 202),
     _row("GET", "/audit", audit.query_audit, audit.AuditQuery, _P.READ_AUDIT),
     _row("GET", "/audit/export", audit.export_audit, audit.AuditExportQuery, _P.READ_AUDIT),

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -10,7 +11,7 @@ import msgspec
 
 from lattice.api.errors import ErrorAnswer
 from lattice.api.rest.exchange import LeaderLost, Pool
-from lattice.api.rest.peers import BACKUPS, JOIN, RENEW, REPLICA, SNAPSHOT, VERIFY
+from lattice.api.rest.peers import BACKUPS, FETCH, FILE, JOIN, RENEW, REPLICA, SNAPSHOT, VERIFY
 from lattice.ports.quorum.backups import BackupRecord
 from lattice.ports.quorum.peers import PeerLost, PeerRefused
 from lattice.ports.quorum.servers import CertificateState, ReplicaAt
@@ -21,6 +22,7 @@ JOIN_S = 10.0
 RENEW_S = 10.0
 BACKUPS_S = 5.0
 VERIFY_S = 600.0
+FETCH_S = 3600.0
 # The other server packs everything before it sends the first byte.
 STALLED_S = 60.0
 
@@ -48,6 +50,24 @@ class PeerClient:
 
     async def verify_backup(self, url: str, path: str) -> BackupRecord:
         return await self._asked(url, "POST", f"{VERIFY}?path={quote(path, safe='')}", VERIFY_S, BackupRecord)
+
+    async def backup_file(self, url: str, path: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        target = f"{FILE}?path={quote(path, safe='')}&name={quote(name, safe='')}&offset={offset}"
+        try:
+            async with asyncio.timeout(STALLED_S):
+                exchange = await self._pool.begin(url, _request("GET", target))
+                refusal = b"" if exchange.status == 200 else await exchange.body()
+            if exchange.status != 200:
+                raise _refused(exchange.status, refusal)
+            pieces = exchange.pieces()
+            while piece := await asyncio.wait_for(anext(pieces, b""), STALLED_S):
+                yield piece
+        except (LeaderLost, TimeoutError) as error:
+            raise PeerLost(str(error) or _SILENT) from error
+
+    async def fetch_backup(self, url: str, path: str, server: str) -> BackupRecord:
+        target = f"{FETCH}?path={quote(path, safe='')}&server={quote(server, safe='')}"
+        return await self._asked(url, "POST", target, FETCH_S, BackupRecord)
 
     async def fetch_state(self, url: str, target: Path) -> None:
         loop = asyncio.get_running_loop()
@@ -89,12 +109,16 @@ async def _answer(pool: Pool, url: str, request: bytes, within_s: float) -> byte
         raise PeerLost(str(error) or _SILENT) from error
     if exchange.status == 200:
         return body
-    raise (PeerRefused if exchange.status < 500 else PeerLost)(_why(exchange.status, body))
+    raise _refused(exchange.status, body)
 
 
 def _request(method: str, target: str, body: bytes = b"") -> bytes:
     head = f"{method} {target} HTTP/1.1\r\nhost: lattice\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def _refused(status: int, body: bytes) -> PeerLost:
+    return (PeerRefused if status < 500 else PeerLost)(_why(status, body))
 
 
 def _why(status: int, body: bytes) -> str:

@@ -4,6 +4,7 @@ User requests forwarded by another server arrive here as well, and are answered 
 user's own token. A caller without a certificate of this quorum may do one thing, show an invitation.
 """
 
+from collections.abc import AsyncIterator
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +24,9 @@ SNAPSHOT = "/peer/snapshot"
 RENEW = "/peer/certificates"
 BACKUPS = "/peer/backups"
 VERIFY = "/peer/backups/verify"
+FILE = "/peer/backups/file"
+FETCH = "/peer/backups/fetch"
+_MAX_DIGITS = 18
 _OCTETS = (b"content-type", b"application/octet-stream")
 
 
@@ -85,34 +89,46 @@ class PeerApp:
         service = self._service()
         match scope["method"], scope["path"]:
             case "GET", path if path == REPLICA:
-                view = replica_view(service.replica_at(_index(scope)), self._clock.now_ms())
+                view = replica_view(service.replica_at(_number(scope, "index")), self._clock.now_ms())
                 await send_json(send, 200, view, headers.request_id)
             case "GET", path if path == SNAPSHOT:
-                await self._hand_over(service, send)
+                await _send_pieces(send, service.hand_over())
             case "GET", path if path == BACKUPS:
                 await send_json(send, 200, await service.backups(), headers.request_id)
             case "POST", path if path == VERIFY:
-                chosen = parse_qs(scope["query_string"].decode("latin-1")).get("path", [""])[0]
-                await send_json(send, 200, await service.verify_backup(chosen), headers.request_id)
+                await send_json(send, 200, await service.verify_backup(_asked(scope, "path")), headers.request_id)
+            case "GET", path if path == FILE:
+                await _send_pieces(
+                    send,
+                    service.backup_file(_asked(scope, "path"), _asked(scope, "name"), _number(scope, "offset") or 0),
+                )
+            case "POST", path if path == FETCH:
+                fetched = await service.fetch_backup(_asked(scope, "path"), _asked(scope, "server"))
+                await send_json(send, 200, fetched, headers.request_id)
             case "POST", path if path == RENEW:
                 await send_json(send, 200, await service.renew(), headers.request_id)
             case _:
                 raise ApiError("not_found", f"nothing at {scope['path'][:80]}")
 
-    async def _hand_over(self, service: PeerService, send: Send) -> None:
-        pieces = service.hand_over()
-        first = await anext(pieces, b"")
-        await send({"type": "http.response.start", "status": 200, "headers": [_OCTETS]})
-        await send({"type": "http.response.body", "body": first, "more_body": True})
-        # A failure from here on cuts the answer off, and what was received is thrown away.
-        async for piece in pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+
+async def _send_pieces(send: Send, pieces: AsyncIterator[bytes]) -> None:
+    first = await anext(pieces, b"")
+    await send({"type": "http.response.start", "status": 200, "headers": [_OCTETS]})
+    await send({"type": "http.response.body", "body": first, "more_body": True})
+    # A failure from here on cuts the answer off, and the receiver notices.
+    async for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
-def _index(scope: Scope) -> int | None:
-    values = parse_qs(scope["query_string"].decode("latin-1")).get("index", [])
-    return int(values[0]) if values and values[0].isdigit() else None
+def _asked(scope: Scope, name: str) -> str:
+    query: str = scope["query_string"].decode("latin-1")
+    return parse_qs(query).get(name, [""])[0]
+
+
+def _number(scope: Scope, name: str) -> int | None:
+    value = _asked(scope, name)
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else None
 
 
 def _translated(error: Exception) -> Exception:

@@ -22,8 +22,8 @@ from lattice.api.rest.server import NotListening
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.daemons.server.listening import Address, ListenFailed, bind, parse_listen
 from lattice.ports.clock import Clock
-from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.leadership import Leadership
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.etcd.client import EtcdError
 from lattice.quorum.etcd.settings import MemberSettings
 from lattice.quorum.etcd.start_mode import StartMode
@@ -61,7 +61,7 @@ class PeerPlane:
         secret: bytes,
         clock: Clock,
         *,
-        backups: Backups | None,
+        backups: BackupService | None,
         problem: Callable[[], str],
         warning: Callable[[], str],
     ) -> None:

@@ -1,4 +1,4 @@
-"""Backups of the whole state, as the API asks for them. They are in directories of the leader.
+"""Backups of the whole state, as the API asks for them. They are in directories of the servers.
 
 Errors of this boundary::
 
@@ -29,6 +29,7 @@ class BackupRecord(Struct, frozen=True, kw_only=True):
     epoch: int
     digest: str
     size_bytes: int
+    held_by: tuple[str, ...] = ()  # the servers on whose disks it lies
 
 
 class Backups(Protocol):
@@ -45,6 +46,13 @@ class Backups(Protocol):
 
     async def verify(self, path: str) -> BackupRecord:
         """The record of a backup of which every byte was checked and the state loaded; empty: the newest one."""
+        ...
+
+    async def fetch(self, path: str, server: str = "", to: str = "") -> BackupRecord:
+        """A verified copy of a backup in the own folder of server `to`, empty: of this one, taken from `server`, empty: from any.
+
+        Returns the one that is there already, if it is the same.
+        """
         ...
 
     async def restore_at_start(self, path: str, actor: str) -> BackupRecord:

@@ -7,7 +7,7 @@ Errors of this boundary::
 """
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -40,6 +40,14 @@ class PeerCalls(Protocol):
 
     async def verify_backup(self, url: str, path: str) -> BackupRecord:
         """Lets it check one of them."""
+        ...
+
+    def backup_file(self, url: str, path: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        """A file of one of them, from that byte on, piece by piece."""
+        ...
+
+    async def fetch_backup(self, url: str, path: str, server: str) -> BackupRecord:
+        """Lets it fetch a backup of another server."""
         ...
 
     async def fetch_state(self, url: str, target: Path) -> None:

@@ -137,6 +137,14 @@ class PeerService(Protocol):
         """Checks one of them. Raises MembershipRefused."""
         ...
 
+    def backup_file(self, path: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        """A file of one of them, from that byte on. Raises MembershipRefused."""
+        ...
+
+    async def fetch_backup(self, path: str, server: str) -> BackupRecord:
+        """Takes a copy of a backup of another server. Raises MembershipRefused."""
+        ...
+
     async def renew(self) -> CertificateState:
         """Gives this server new certificates, which it uses immediately. Raises MembershipRefused."""
         ...

@@ -38,7 +38,7 @@ ARCHIVE = "archive.db"
 SNAPSHOTS = "snapshots"
 _CHUNK_BYTES = 1 << 20
 _COPY_PAGES = 1000
-_MAX_MANIFEST = 16 << 20
+MAX_MANIFEST = 16 << 20
 
 # Called with bytes done, total bytes, and the current activity.
 Progress = Callable[[int, int, str], None]
@@ -139,10 +139,10 @@ def read_manifest(backup: Path) -> Manifest:
         if backup.is_symlink():
             raise BackupError(f"{backup} is a link; name the directory itself")
         with _opened(path) as file, _opened(backup / MANIFEST_HASH) as beside:
-            data, expected = file.read(_MAX_MANIFEST + 1), beside.read(_CHUNK_BYTES).strip()
+            data, expected = file.read(MAX_MANIFEST + 1), beside.read(_CHUNK_BYTES).strip()
     except OSError as error:
         raise BackupMissing(f"{error.filename}: {error.strerror}; is {backup} a backup?") from error
-    if len(data) > _MAX_MANIFEST:
+    if len(data) > MAX_MANIFEST:
         raise BackupError(f"{path} is too large for a manifest")
     if hashlib.sha256(data).hexdigest().encode() != expected:
         raise BackupError(f"{path} is damaged: it does not match {MANIFEST_HASH}")
@@ -220,11 +220,17 @@ def _stored(folder: Path, name: str) -> StoredFile:
         return StoredFile(name=name, size_bytes=file.tell(), sha256=digest.hexdigest())
 
 
+def open_file(backup: Path, name: str) -> BufferedReader:
+    """A file of a backup, opened for reading. Raises OSError, BackupError."""
+    path = backup / safe(name)
+    _check_parents(backup, path)
+    return _opened(path)
+
+
 def _check_file(backup: Path, stored: StoredFile) -> None:
     path = backup / safe(stored.name)
-    _check_parents(backup, path)
     try:
-        with _opened(path) as file:
+        with open_file(backup, stored.name) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
     except OSError as error:

@@ -3,9 +3,11 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
+from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.etcd.client import EtcdError
+from lattice.quorum.peers.backups import AllBackups
 from lattice.quorum.peers.directory import ServerDirectory
 from lattice.quorum.peers.membership import QuorumMembership
 from lattice.quorum.peers.servers import QuorumServers
@@ -33,7 +35,7 @@ class PeerAnswers:
     """Implements `PeerService`. `backups` are those on this server, None where it makes none."""
 
     def __init__(
-        self, known: KnownServers, servers: QuorumServers, membership: QuorumMembership, backups: Backups | None
+        self, known: KnownServers, servers: QuorumServers, membership: QuorumMembership, backups: BackupService | None
     ) -> None:
         self._known = known
         self._servers = servers
@@ -56,13 +58,32 @@ class PeerAnswers:
         return [] if self._backups is None else await self._backups.list()
 
     async def verify_backup(self, path: str) -> BackupRecord:
+        try:
+            return await self._own().verify(path)
+        except BackupError as error:
+            raise _refused(error) from error
+
+    async def backup_file(self, path: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._own().pieces(path, name, offset):
+                yield piece
+        except BackupError as error:
+            raise _refused(error) from error
+
+    async def fetch_backup(self, path: str, server: str) -> BackupRecord:
+        try:
+            return await AllBackups(self._own(), self._servers).fetch(path, server)
+        except BackupError as error:
+            raise _refused(error) from error
+
+    def _own(self) -> BackupService:
         if self._backups is None:
             raise MembershipRefused("not_found", "this server has no backups")
-        try:
-            return await self._backups.verify(path)
-        except BackupError as error:
-            is_missing = isinstance(error, BackupMissing)
-            raise MembershipRefused("not_found" if is_missing else "conflict", str(error)) from error
+        return self._backups
 
     async def renew(self) -> CertificateState:
         return await self._membership.renew()
+
+
+def _refused(error: BackupError) -> MembershipRefused:
+    return MembershipRefused("not_found" if isinstance(error, BackupMissing) else "conflict", str(error))

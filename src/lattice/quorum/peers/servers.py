@@ -135,6 +135,10 @@ class QuorumServers:
             return Renewed(name=name, problem=str(error))
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
     def others(self) -> list[str]:
         return [name for name in self._directory.entries if name != self._name]
 
@@ -150,6 +154,18 @@ class QuorumServers:
         """Asks another server to verify one of its backups. Raises BackupError."""
         try:
             return await self._calls.verify_backup(self._reached(name), path)
+        except PeerLost as error:
+            raise BackupError(f"server {name}: {error}") from error
+
+    async def backup_file_of(self, name: str, path: str, file: str, offset: int) -> AsyncIterator[bytes]:
+        """A file of a backup of another server, from that byte on. Raises PeerLost."""
+        async for piece in self._calls.backup_file(self._reached(name), path, file, offset):
+            yield piece
+
+    async def let_fetch(self, name: str, path: str, server: str) -> BackupRecord:
+        """Lets another server fetch a backup. Raises BackupError."""
+        try:
+            return await self._calls.fetch_backup(self._reached(name), path, server)
         except PeerLost as error:
             raise BackupError(f"server {name}: {error}") from error
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class BackupView(Struct, frozen=True, kw_only=True):
-    """A backup of the state after log entry `index` of history `epoch`, stored on `server`."""
+    """A backup of the state after log entry `index` of history `epoch`, made by `server`."""
 
     path: str
     created_at: str
@@ -13,6 +13,7 @@ class BackupView(Struct, frozen=True, kw_only=True):
     epoch: int
     digest: str
     size_bytes: int
+    held_by: tuple[str, ...] = ()  # the servers on whose disks it lies
 
 
 class RestoreView(Struct, frozen=True, kw_only=True):

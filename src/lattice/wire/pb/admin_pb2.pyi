@@ -1118,7 +1118,7 @@ class CreateBackupRequest(_message.Message):
     def __init__(self, path: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class BackupView(_message.Message):
-    __slots__ = ("path", "created_at", "server", "index", "epoch", "digest", "size_bytes")
+    __slots__ = ("path", "created_at", "server", "index", "epoch", "digest", "size_bytes", "held_by")
     PATH_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
@@ -1126,6 +1126,7 @@ class BackupView(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
     path: str
     created_at: str
     server: str
@@ -1133,7 +1134,8 @@ class BackupView(_message.Message):
     epoch: int
     digest: str
     size_bytes: int
-    def __init__(self, path: _Optional[str] = ..., created_at: _Optional[str] = ..., server: _Optional[str] = ..., index: _Optional[int] = ..., epoch: _Optional[int] = ..., digest: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    held_by: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, path: _Optional[str] = ..., created_at: _Optional[str] = ..., server: _Optional[str] = ..., index: _Optional[int] = ..., epoch: _Optional[int] = ..., digest: _Optional[str] = ..., size_bytes: _Optional[int] = ..., held_by: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListBackupsRequest(_message.Message):
     __slots__ = ()
@@ -1152,6 +1154,18 @@ class VerifyBackupRequest(_message.Message):
     PATH_FIELD_NUMBER: _ClassVar[int]
     path: str
     def __init__(self, path: _Optional[str] = ...) -> None: ...
+
+class FetchBackupRequest(_message.Message):
+    __slots__ = ("path", "server", "to", "request_id")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    server: str
+    to: str
+    request_id: str
+    def __init__(self, path: _Optional[str] = ..., server: _Optional[str] = ..., to: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class RestoreBackupRequest(_message.Message):
     __slots__ = ("path", "request_id")

@@ -240,6 +240,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
                 _registered_method=True)
+        self.FetchBackup = channel.unary_unary(
+                '/lattice.v1.AdminService/FetchBackup',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.FetchBackupRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+                _registered_method=True)
         self.RestoreBackup = channel.unary_unary(
                 '/lattice.v1.AdminService/RestoreBackup',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.SerializeToString,
@@ -587,6 +592,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchBackup(self, request, context):
+        """Copy a backup from one server to the leader, or to the server named by `to`, and verify the copy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RestoreBackup(self, request, context):
         """Verify a backup and restore it at the next start of this server.
         """
@@ -870,6 +882,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
             'VerifyBackup': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyBackup,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BackupView.SerializeToString,
+            ),
+            'FetchBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchBackup,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.FetchBackupRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.BackupView.SerializeToString,
             ),
             'RestoreBackup': grpc.unary_unary_rpc_method_handler(
@@ -2034,6 +2051,33 @@ class AdminService:
             target,
             '/lattice.v1.AdminService/VerifyBackup',
             lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/FetchBackup',
+            lattice_dot_v1_dot_admin__pb2.FetchBackupRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
             options,
             channel_credentials,

@@ -1,4 +1,4 @@
-"""Backups of the whole state: made, listed and verified by the leader, restored at its next start."""
+"""Backups of the whole state: made by the leader, listed, verified and fetched wherever they lie, restored at the next start."""
 
 from msgspec import Struct, structs
 
@@ -21,6 +21,15 @@ class CreateBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class VerifyBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str = ""  # empty: the newest one of the server's own folder
+
+
+class FetchBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`path` is a path that the list shows, or its last part."""
+
+    path: str
+    server: str = ""  # from which it is taken; empty: any that has it
+    to: str = ""  # into whose folder it is copied; empty: the leader's
+    request_id: str = ""
 
 
 class RestoreBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +55,15 @@ async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
     """Verify a backup: check every byte and load its state."""
     try:
         return _view(await _service(context).verify(request.path))
+    except BackupError as error:
+        raise _refused(error) from error
+
+
+async def fetch_backup(context: Context, request: FetchBackup) -> BackupView:
+    """Copy a backup from one server to the leader, or to the server named by `to`, and verify the copy."""
+    await record(context, "backup.fetch", request.path, outcome=AuditOutcome.BEGUN)
+    try:
+        return _view(await _service(context).fetch(request.path, request.server, request.to))
     except BackupError as error:
         raise _refused(error) from error
 

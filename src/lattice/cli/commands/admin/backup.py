@@ -1,4 +1,4 @@
-"""`lattice admin backup`: created and listed by the leader; verified and restored there, or offline on this machine."""
+"""`lattice admin backup`: created by the leader, listed and fetched from all servers; verified and restored there, or offline here."""
 
 import argparse
 import json
@@ -17,6 +17,7 @@ COLUMNS: tuple[Column[Backup], ...] = (
     Column("ENTRY", lambda backup: str(backup.index)),
     Column("SIZE", lambda backup: size_text(backup.size_bytes)),
     Column("SERVER", lambda backup: backup.server),
+    Column("HELD BY", lambda backup: ",".join(backup.held_by) or backup.server),
     Column("PATH", lambda backup: backup.path),
 )
 
@@ -38,6 +39,13 @@ class VerifyOptions:
     server_config: str = ""
     on_server: bool = False
     from_object_store: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchOptions:
+    path: str
+    server: str = ""
+    to: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +72,9 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
         "path", nargs="?", default="", metavar="PATH", help="backup directory or packed snapshot on this machine"
     )
     parser.add_argument("--source", default="", metavar="PATH", help="same as the positional PATH")
-    parser.add_argument("--on-server", action="store_true", help="use PATH, or the newest backup, on the leader")
+    parser.add_argument(
+        "--on-server", action="store_true", help="use PATH, or the newest backup, on the server that holds it"
+    )
     parser.add_argument(
         "--from-object-store",
         action="store_true",
@@ -75,6 +85,19 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="FILE",
         help="configuration of a server, for --from-object-store",
+    )
+
+
+def fill_fetch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="path that `lattice admin backup list` shows, or its last part")
+    parser.add_argument(
+        "--from", dest="server", default="", metavar="SERVER", help="server that holds it (default: any that does)"
+    )
+    parser.add_argument(
+        "--to",
+        default="",
+        metavar="SERVER",
+        help="server into whose backup directory it is copied (default: the leader)",
     )
 
 
@@ -125,6 +148,13 @@ def run_verify(options: VerifyOptions, context: Context) -> int:
     found = _offline(context, ["verify", *([path] if path else []), *_with_config(options.server_config)])
     pairs = [("Backup", str(found["path"])), ("Entry", str(found["index"])), ("Verdict", "good")]
     show_one(context, found, pairs)
+    return OK
+
+
+def run_fetch(options: FetchOptions, context: Context) -> int:
+    if context.streams.stderr.isatty():
+        context.note("the server is fetching the backup")
+    _show(context, context.client.fetch_backup(options.path, options.server, options.to), verdict="good")
     return OK
 
 
@@ -196,6 +226,7 @@ def _show(context: Context, backup: Backup, verdict: str = "") -> None:
     pairs = [
         ("Backup", backup.path),
         ("Server", backup.server),
+        ("Held by", ", ".join(backup.held_by) or backup.server),
         ("Created", backup.created_at),
         ("Entry", str(backup.index)),
         ("Size", size_text(backup.size_bytes)),
@@ -226,6 +257,15 @@ VERIFY = Command(
         "lattice admin backup verify /srv/backups/before-upgrade",
         "lattice admin backup verify --from-object-store --server-config /etc/lattice/server.yaml",
         "lattice admin backup verify --on-server",
+    ),
+)
+FETCH = Command(
+    options=FetchOptions,
+    run=run_fetch,
+    fill=fill_fetch,
+    examples=(
+        "lattice admin backup fetch backup-20260305T120000.000000Z",
+        "lattice admin backup fetch before-upgrade --from s2 --to s1",
     ),
 )
 RESTORE = Command(
