@@ -132,6 +132,12 @@ class Context:
             return False
         return self.streams.stdout.isatty() and self.settings.is_coloured
 
+    @property
+    def is_stderr_coloured(self) -> bool:
+        if self.flags.no_color or self.process.environment.get("NO_COLOR"):
+            return False
+        return self.streams.stderr.isatty() and self.settings.is_coloured
+
     def say(self, text: str) -> None:
         """Print a line for people; omitted with --quiet."""
         if not self.flags.quiet:
@@ -144,6 +150,11 @@ class Context:
 
     def warn(self, text: str) -> None:
         self.streams.complain(f"warning: {text}\n")
+
+    def renew(self) -> None:
+        """Give up the connection after an interrupt: an answer may be half read."""
+        self.close()
+        self.__dict__.pop("client", None)
 
     def close(self) -> None:
         if "client" in self.__dict__:

@@ -13,7 +13,7 @@
 | 130 | interrupted |
 | 141 | stdout was closed |
 
-`wait` and `submit --wait` exit with the allocation's exit code: 0 when it completed, its own code,
+`run`, `wait` and `submit --wait` exit with the allocation's exit code: 0 when it completed, its own code,
 128 + n after signal n, 130 when it was cancelled, 125 when it failed without a code; with several, the
 highest. `launch` exits with the highest code of its tasks: their exit codes, 128 + n after signal n, 127 for a program
 that could not be started, 125 for tasks whose node was lost. `node diff` exits with 1 when the nodes differ,

@@ -27,7 +27,7 @@ exit codes:
   124  wait --timeout: timed out while still running
   130  interrupted
   141  stdout was closed
-`wait` and `submit --wait` exit with the allocation's exit code: 0 completed, its own code, 128 + n after signal n,
+`run`, `wait` and `submit --wait` exit with the allocation's exit code: 0 completed, its own code, 128 + n after signal n,
 130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
 # Commands of the design that are to come: no typing errors.

@@ -200,6 +200,7 @@ PROJECT = Branch(
 )
 
 COMMANDS: dict[str, Leaf | Branch] = {
+    "run": Leaf("work.run", "run a command or a script, show its output, exit with its exit code"),
     "submit": Leaf("work.submit", "submit a script or a command"),
     "status": Leaf("work.status", "show allocations"),
     "explain": Leaf("work.explain", "explain why allocations are pending, when they will start, and how they ended"),

@@ -4,7 +4,7 @@ COMMAND_SYNONYMS = {
     **dict.fromkeys(("kill", "delete", "abort", "stop", "scancel", "qdel"), "cancel"),
     **dict.fromkeys(("squeue", "ps", "queue", "jobs", "list", "qstat", "show"), "status"),
     **dict.fromkeys(("sbatch", "qsub", "batch"), "submit"),
-    **dict.fromkeys(("srun", "run", "exec"), "launch"),
+    **dict.fromkeys(("srun", "exec"), "launch"),
     **dict.fromkeys(("sacct", "past"), "history"),
     **dict.fromkeys(("sinfo",), "nodes"),
     **dict.fromkeys(("output", "cat", "log"), "logs"),

@@ -163,7 +163,7 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
     lattice = how_to_call(str(ready["api_url"]), directory, context)
     context.say("Next:")
     if states:
-        context.say(f"  {lattice} submit --wait -- hostname")
+        context.say(f"  {lattice} run -- hostname")
         context.say(f"  {lattice} logs a{ready['next_number']}")
     else:
         context.say(f"  {lattice} nodes")

@@ -1,6 +1,8 @@
 """`lattice submit`: a script with its directives, or a command line."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from lattice.cli.command import Command, Values
@@ -17,7 +19,7 @@ from lattice.cli.progress import await_end
 from lattice.cli.recent import remember
 from lattice.cli.views.explanations import outlook_text
 from lattice_sdk.errors import ApiError
-from lattice_sdk.models.records import Allocation, Explanation, Submission
+from lattice_sdk.models.records import Allocation, Explanation
 
 NOT_YET = (
     "--uenv",
@@ -252,25 +254,34 @@ def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: 
 
 
 def run(options: SubmitOptions, context: Context) -> int:
+    if options.dry_run and not options.is_batch:
+        return _dry_run(options, context)
+    allocation = submitted(options, context)
+    return OK if allocation is None else _finish(allocation, options, context)
+
+
+def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
+    """The new allocation; None when a script with #SBATCH lines led to none."""
     if options.is_batch:
-        return _run_batch(options, context)
-    try:
+        from lattice.cli.slurm.batch_script import submit_batch_script
+
+        number = submit_batch_script(options, context)
+        return context.client.get_allocation(number) if number else None
+    with _flags_named(options):
         submission = build_submission(options, context)
-        if options.dry_run:
-            return _dry_run(submission, options, context)
         allocation = context.client.submit(submission, request_id=options.request_id)
+    tell_of_submission(allocation, context)
+    return allocation
+
+
+@contextmanager
+def _flags_named(options: SubmitOptions) -> Iterator[None]:
+    """A refusal names the flag, or the line of the script, and not the field of the request."""
+    try:
+        yield
     except (UsageError, ApiError) as error:
         error.args = (in_flags(str(error), options.places),)
         raise
-    tell_of_submission(allocation, context)
-    return _finish(allocation, options, context)
-
-
-def _run_batch(options: SubmitOptions, context: Context) -> int:
-    from lattice.cli.slurm.batch_script import submit_batch_script
-
-    number = submit_batch_script(options, context)
-    return _finish(context.client.get_allocation(number), options, context) if number else OK
 
 
 def _finish(allocation: Allocation, options: SubmitOptions, context: Context) -> int:
@@ -283,10 +294,12 @@ def _finish(allocation: Allocation, options: SubmitOptions, context: Context) ->
     return _await_end(allocation, context) if options.wait else OK
 
 
-def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -> int:
-    if options.wait:
-        raise UsageError("--wait cannot be used with --dry-run: nothing is submitted")
-    outlook = context.client.dry_run(submission)
+def _dry_run(options: SubmitOptions, context: Context) -> int:
+    with _flags_named(options):
+        submission = build_submission(options, context)
+        if options.wait:
+            raise UsageError("--wait cannot be used with --dry-run: nothing is submitted")
+        outlook = context.client.dry_run(submission)
     tell_of_submission(outlook, context)
     if not structured(context, outlook):
         context.streams.write(outlook_text(outlook))

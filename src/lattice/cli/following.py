@@ -1,0 +1,80 @@
+"""The output of an allocation as it is written: each stream by a thread and a connection of its own."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from lattice.cli.context import Context
+from lattice_sdk.models.records import LogChunk
+
+STREAMS = ("stdout", "stderr")
+RED, PLAIN = b"\x1b[31m", b"\x1b[0m"
+
+
+class Follower:
+    """Passes every piece of output to `show`, one at a time, until the allocation has ended."""
+
+    def __init__(
+        self,
+        context: Context,
+        allocation_id: str,
+        show: Callable[[LogChunk], None],
+        *,
+        streams: Sequence[str] = STREAMS,
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+    ) -> None:
+        self._context = context
+        self._id = allocation_id
+        self._show = show
+        self._tail, self._node, self._run = tail, node, run
+        self._lock = threading.Lock()
+        self._failure: BaseException | None = None
+        self._noted_run = 0
+        self._threads = [threading.Thread(target=self._follow, args=(stream,), daemon=True) for stream in streams]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self) -> None:
+        """Wait for the last byte; raises what went wrong in a thread."""
+        for thread in self._threads:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _follow(self, stream: str) -> None:
+        try:
+            with self._context.connect() as client:
+                chunks = client.stream_logs(
+                    self._id,
+                    stream=stream,
+                    tail=self._tail,
+                    node=self._node,
+                    run=self._run,
+                    restarted=self._restarted,
+                )
+                for chunk in chunks:
+                    with self._lock:
+                        self._show(chunk)
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            self._failure = self._failure or error
+
+    def _restarted(self, run: int) -> None:
+        with self._lock:
+            if run > self._noted_run:
+                self._noted_run = run
+                self._context.note(f"run {run} of {self._id} begins")
+
+
+def write_output(context: Context, stream: str, data: bytes) -> None:
+    """Each stream to its own; stderr is red on a terminal."""
+    streams = context.streams
+    if stream == "stdout":
+        streams.stdout.write(data)
+        streams.stdout.flush()
+        return
+    streams.stdout.flush()
+    streams.stderr.write(RED + data + PLAIN if context.is_stderr_coloured else data)
+    streams.stderr.flush()
