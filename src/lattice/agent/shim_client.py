@@ -12,7 +12,7 @@ from typing import cast
 import msgspec
 
 from lattice.agent.machine.state import End
-from lattice.agent.machine.step_status import StepStatus
+from lattice.agent.machine.step_status import StepStatus, usage_of
 from lattice.core.model.site.protocols import OURS, Border, NoCommonVersion, negotiate, offer_of
 from lattice.ports.nodes.agents import EndCause, RunKey, StepKey
 
@@ -43,6 +43,10 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
     why: str = ""
     error: str = ""
+    throttled_s: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    peak_pids: int = 0
 
     @property
     def key(self) -> RunKey:
@@ -62,6 +66,7 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
             cpu_s=self.cpu_s,
             peak_memory_mb=round(self.peak_memory_mb),
             elapsed_s=self.elapsed_s,
+            usage=usage_of(self),
         )
 
     def _why(self) -> str:

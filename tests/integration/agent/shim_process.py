@@ -162,11 +162,9 @@ class ShimProcess:
         """A copy of the sources that the user can read, and nothing else of ours."""
         self.python = readable_python(self.uid)
         package = self.dir / "copy" / "lattice" / "agent" / "shim"
-        package.mkdir(parents=True)
+        shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__"))
         for parent in (package.parent.parent, package.parent):
             (parent / "__init__.py").touch()
-        for source in SOURCES.glob("*.py"):
-            shutil.copy(source, package)
         shared = SOURCES.parent.parent / SHARED
         words = package.parent.parent / SHARED
         words.parent.mkdir(parents=True)

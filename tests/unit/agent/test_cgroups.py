@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lattice.agent.shim import cgroups
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
-from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key
+from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key, write_text
 from lattice.agent.shim.limits import Limits
 from lattice.agent.shim.step import StepCgroup
 from tests.conftest import missing
@@ -79,6 +80,10 @@ def test_usage_is_read_from_either_generation(tmp_path: Path) -> None:
     assert (v2.cpu_s, v2.peak_memory_mb, v2.oom_kills) == (2.5, 3, 1)
     v1 = Cgroup(path, {"memory": path}, ("memory",)).usage()
     assert (v1.cpu_s, v1.peak_memory_mb, v1.oom_kills) == (2.5, 5, 2)
+    (tmp_path / "io.stat").write_text("8:0 rbytes=10 wbytes=20 rios=1\n8:16 rbytes=5 wbytes=1\n")
+    (tmp_path / "pids.peak").write_text("7\n")
+    counted = Cgroup(path, counted=("io", "pids")).usage()
+    assert (counted.read_bytes, counted.written_bytes, counted.peak_pids) == (15, 21, 7)
     bare = Cgroup(path).usage()
     assert (bare.cpu_s, bare.peak_memory_mb, bare.oom_kills) == (2.5, None, 0)
 
@@ -98,7 +103,14 @@ def as_v2_kernel(monkeypatch: pytest.MonkeyPatch, top: Path, handed_down: str) -
         for name in V2_FILES:
             Path(path, name).touch()
 
+    def write_as_the_kernel(path: str, text: str) -> None:
+        if path.endswith("/cgroup.subtree_control"):
+            Path(path).write_text(f"{Path(path).read_text()} {text.replace('+', '')}".strip())
+        else:
+            write_text(path, text)
+
     monkeypatch.setattr(os, "mkdir", mkdir_as_the_kernel)
+    monkeypatch.setattr(cgroups, "write_text", write_as_the_kernel)
 
 
 def test_controller_that_a_limit_needs_is_handed_down_on_pure_v2(
@@ -108,7 +120,26 @@ def test_controller_that_a_limit_needs_is_handed_down_on_pure_v2(
     group = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path))).create("alloc-7.1", Limits(memory_mb=100))
     assert group.held == ("memory",)
     for above in (tmp_path, tmp_path / "lattice", tmp_path / "lattice" / "n1"):
-        assert (above / "cgroup.subtree_control").read_text() == "+memory"
+        assert (above / "cgroup.subtree_control").read_text().split() == ["memory", "pids", "io"]
+    assert group.counted == ("memory", "pids", "io")
+
+
+def test_steps_count_for_themselves_on_pure_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_v2_kernel(monkeypatch, tmp_path, "memory pids io")
+    group = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path))).create("alloc-7.1", Limits(memory_mb=100))
+    folder = Path(group.path)
+    (folder / "cgroup.procs").write_text("4711\n")
+    (folder / "main").mkdir()
+    (folder / "main" / "cgroup.procs").touch()
+    (folder / "cgroup.subtree_control").touch()
+    assert group.split() == ("memory", "pids", "io")
+    assert (folder / "main" / "cgroup.procs").read_text() == "4711"
+    assert (folder / "cgroup.subtree_control").read_text().split() == ["memory", "pids", "io"]
+    assert group.folder == str(folder / "main")
+    (folder / "memory.events").write_text("oom_kill 3\n")
+    (folder / "memory.events.local").write_text("oom_kill 0\n")
+    (folder / "main" / "memory.events").write_text("oom_kill 1\n")
+    assert group.usage().oom_kills == 1  # the other two were a step's
 
 
 def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ def test_victim_is_named_whatever_its_name_is(name: str) -> None:
     victim = parse_victim(LINE.format(name=name))
     assert victim is not None
     assert (victim.group, victim.name, victim.pid) == ("/lattice/n1/alloc-7.1", name, 5721)
+    assert victim.member == "/lattice/n1/alloc-7.1/step-0"
 
 
 @pytest.mark.parametrize("line", ["", "6,1,2,-;eth0: link up\n", "6,1,2,-;oom-kill:constraint=CONSTRAINT_NONE,pid=x\n"])

@@ -8,9 +8,10 @@ import pytest
 from lattice.control.steps.plan import decode_plan
 from lattice.control.steps.registry import ADOPT_WITHIN_S, StepRegistry, StepSettings
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
-from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode
+from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode, RaiseLevel
 from lattice.core.model.work.layout import TaskRequest
-from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
+from lattice.core.model.work.usage import Usage
+from lattice.ports.nodes.agents import EndCause, KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
 from lattice.testing import scenario
 from tests.unit.control.world import World
@@ -67,6 +68,8 @@ class Book:
                 tasks=ends,
                 cpu_s=1.5,
                 peak_memory_mb=10,
+                usage=Usage(written_bytes=7, peak_pids=2),
+                cause=EndCause.OOM if any(end.cause is EndCause.OOM for end in ends) else None,
             ),
         )
 
@@ -78,6 +81,7 @@ class Book:
 @scenario
 async def test_a_step_is_ordered_from_its_nodes_recorded_at_its_end_and_then_acknowledged() -> None:
     registry = Book(World())
+    await registry.world.do(RaiseLevel(level=2))
     await registry.begin()
     step = await registry.launch(tasks=4)
     assert sorted(registry.sent(LaunchOrder)) == ["n1", "n2"]
@@ -92,6 +96,24 @@ async def test_a_step_is_ordered_from_its_nodes_recorded_at_its_end_and_then_ack
     assert registry.registry.live(registry.number) == ()
     [record] = registry.world.replica.state.allocations[registry.number].steps
     assert (record.cpu_s, record.peak_memory_mb, record.codes, record.tasks) == (3.0, 10, ((0, 4),), 4)
+    assert record.usage == Usage(written_bytes=14, peak_pids=2)
+    assert not record.is_oom
+
+
+@scenario
+async def test_a_task_that_ran_out_of_memory_says_why_although_the_others_were_ended_for_it() -> None:
+    registry = Book(World())
+    await registry.world.do(RaiseLevel(level=2))
+    await registry.begin()
+    step = await registry.launch(tasks=4)
+    why = "limit 64 MB, peak 64 MB, hog (pid 7) of rank 1"
+    registry.report("n1", step, TaskEnd(rank=1, signal=9, cause=EndCause.OOM, message=why), over=False)
+    registry.report("n1", step, TaskEnd(rank=0, signal=9), TaskEnd(rank=1, signal=9, cause=EndCause.OOM, message=why))
+    registry.report("n2", step, TaskEnd(rank=2, signal=15), TaskEnd(rank=3, signal=15))
+    await registry.registry.record()
+    [record] = registry.world.replica.state.allocations[registry.number].steps
+    assert (record.exit_code, record.is_oom) == (137, True)
+    assert record.message == f"task 1 on n1: out of memory ({why})"
 
 
 @scenario

@@ -83,6 +83,15 @@ class Details(Struct, frozen=True, kw_only=True):
     slurm: SlurmRequestDetails | UnsetType = UNSET
 
 
+class RunUsage(Struct, frozen=True, kw_only=True):
+    """What a run or a step used beyond CPU time and memory; 0 also where a node does not measure it."""
+
+    throttled_s: Figure = 0  # waited because its share of the CPUs was used up
+    read_bytes: int = 0  # from storage, on all nodes
+    written_bytes: int = 0
+    peak_pids: int = 0  # processes and threads at the same time, on the node that had most
+
+
 class Allocation(Struct, frozen=True, kw_only=True):
     """An allocation, or a task group, which has `tasks` as well."""
 
@@ -127,6 +136,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     cpu_efficiency: Figure | None = None
     memory_efficiency: Figure | None = None
     archived: bool = False
+    usage: RunUsage | UnsetType = UNSET  # once it has run
     depends_on: str = ""
     waits_for: str = ""
     mutex: str = ""

@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from lattice_sdk.models.records import RunUsage
 
 StepState = Literal["waiting", "running", "ended"]
 
@@ -36,6 +38,8 @@ class Step(Struct, frozen=True, kw_only=True):
     peak_memory_mb: int = 0
     codes: dict[str, int] = {}
     launch_id: str = ""
+    usage: RunUsage = field(default_factory=RunUsage)
+    cause: str = ""  # "oom": processes of it were killed for lack of memory
 
 
 class StepProgram(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.agents import EndCause, Greeting, KnownRun, Order, Phase, Report, RunKey, StartOrder
 
 RUNNING_SEQ = 1
@@ -25,6 +26,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
+    usage: Usage = NO_USAGE
     never_ran: bool = False
 
 

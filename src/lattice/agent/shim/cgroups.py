@@ -18,12 +18,12 @@ import select
 import signal
 import time
 
+from lattice.agent.shim.confinement.usage import Usage, read_usage
 from lattice.agent.shim.hierarchies import (
     READ_BYTES,
     Hierarchies,
     find_hierarchies,
     read_bytes,
-    read_figure,
     read_key,
     write_text,
 )
@@ -32,20 +32,11 @@ from lattice.agent.shim.signals import signal_members
 
 # The folder at the top of the v2 hierarchy below which all nodes of a machine have theirs.
 TOP = "lattice"
-
-
-class Usage:
-    """What a run has used; None where it was not measured. `throttled_s` is how long it had to wait for its share of the CPUs."""
-
-    __slots__ = ("cpu_s", "oom_kills", "peak_memory_mb", "peak_pids", "refused_forks", "throttled_s")
-
-    def __init__(self, cpu_s: float | None = None, peak_memory_mb: float | None = None, oom_kills: int = 0) -> None:
-        self.cpu_s = cpu_s
-        self.peak_memory_mb = peak_memory_mb
-        self.oom_kills = oom_kills
-        self.throttled_s: float | None = None
-        self.peak_pids: int | None = None
-        self.refused_forks = 0
+# The group inside a run's own that holds what is no step, once there is a step.
+MAIN = "main"
+SPLIT_TRIES = 20
+# Controllers of v2 that count at no cost once the groups have them.
+COUNTED = ("memory", "pids", "io")
 
 
 def is_plain_name(name: str) -> bool:
@@ -82,21 +73,30 @@ def remove_folders(path: str) -> bool:
 class Cgroup:
     """One run's group. `twins` are its folders in v1 hierarchies by controller, `held` the controllers whose limits hold it.
 
+    `counted` are the controllers that count what it uses, limited or not.
     `namespace` is a descriptor of the file system that its processes see, -1 = the host's; it is closed with the group.
     """
 
-    __slots__ = ("held", "namespace", "path", "twins")
+    __slots__ = ("counted", "held", "is_split", "namespace", "path", "twins")
 
-    def __init__(self, path: str, twins: dict[str, str] | None = None, held: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        path: str,
+        twins: dict[str, str] | None = None,
+        held: tuple[str, ...] = (),
+        counted: tuple[str, ...] = (),
+    ) -> None:
         self.path = path
         self.twins = twins or {}
         self.held = held
+        self.counted = counted or held
+        self.is_split = False
         self.namespace = -1
 
     @property
     def folder(self) -> str:
         """Where a process can be born as a member."""
-        return self.path
+        return f"{self.path}/{MAIN}" if self.is_split else self.path
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Cgroup:
     @property
     def all_join_files(self) -> tuple[str, ...]:
         """The same for a process born elsewhere."""
-        return (*self.join_files, f"{self.path}/cgroup.procs")
+        return (*self.join_files, f"{self.folder}/cgroup.procs")
 
     def pids(self) -> list[int]:
         pids: list[int] = []
@@ -157,32 +157,35 @@ class Cgroup:
             self.signal(signal.SIGKILL)
 
     def usage(self) -> Usage:
-        cpu_us = read_key(f"{self.path}/cpu.stat", b"usage_usec")
-        usage = Usage(cpu_us / 1e6 if cpu_us else None)
-        if "memory" in self.held:
-            self._read_memory(usage)
-        if "cpu" in self.held:
-            self._read_throttling(usage)
-        if "pids" in self.held:
-            folder = self.twins.get("pids", self.path)
-            usage.peak_pids = read_figure(f"{folder}/pids.peak") or None
-            usage.refused_forks = read_key(f"{folder}/pids.events", b"max")
+        usage = read_usage(self.path, self.twins, self.counted)
+        if usage.oom_kills and self.is_split:
+            # On v2 the counter of a group includes those below it; the steps' are theirs.
+            own = (f"{self.path}/memory.events.local", f"{self.path}/{MAIN}/memory.events")
+            usage.oom_kills = sum(read_key(file, b"oom_kill") for file in own)
         return usage
 
-    def _read_memory(self, usage: Usage) -> None:
-        if "memory" in self.twins:
-            peak = read_figure(f"{self.twins['memory']}/memory.max_usage_in_bytes")
-            usage.oom_kills = read_key(f"{self.twins['memory']}/memory.oom_control", b"oom_kill")
-        else:
-            peak = read_figure(f"{self.path}/memory.peak")
-            usage.oom_kills = read_key(f"{self.path}/memory.events", b"oom_kill")
-        usage.peak_memory_mb = peak / (1 << 20) if peak else None
+    def split(self) -> tuple[str, ...]:
+        """Makes it possible to have groups inside that count for themselves; the controllers that these have.
 
-    def _read_throttling(self, usage: Usage) -> None:
-        if "cpu" in self.twins:
-            usage.throttled_s = read_key(f"{self.twins['cpu']}/cpu.stat", b"throttled_time") / 1e9
-        else:
-            usage.throttled_s = read_key(f"{self.path}/cpu.stat", b"throttled_usec") / 1e6
+        On v2 a group cannot have both processes and such groups, so its processes move into one of them. Only when the first
+        step comes: a move is slow, and most runs never need it.
+        """
+        inner = tuple(controller for controller in self.counted if controller not in self.twins)
+        if not inner or self.is_split:
+            return inner
+        wanted = " ".join(f"+{controller}" for controller in inner)
+        for _ in range(SPLIT_TRIES):
+            try:
+                os.makedirs(f"{self.path}/{MAIN}", 0o755, exist_ok=True)
+                _move_all(self.path, f"{self.path}/{MAIN}")
+                write_text(f"{self.path}/cgroup.subtree_control", wanted)
+            except OSError as error:
+                if error.errno != errno.EBUSY:  # something forked meanwhile
+                    return ()
+            else:
+                self.is_split = True
+                return inner
+        return ()
 
     def close_namespace(self) -> None:
         if self.namespace >= 0:
@@ -251,7 +254,9 @@ class CgroupRoot:
             raise ValueError(f"not a cgroup name: {name!r}")
         held = tuple(controller for controller in limits.controllers() if self.can_limit(controller))
         twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if controller in self.roots}
-        group = Cgroup(f"{self.unified_root}/{name}", twins, held)
+        more = (controller for controller in COUNTED if controller not in self.roots and self.can_limit(controller))
+        counted = tuple(dict.fromkeys((*held, *more)))
+        group = Cgroup(f"{self.unified_root}/{name}", twins, held, counted)
         try:
             for folder in group.folders:
                 self._make(folder)
@@ -319,6 +324,14 @@ class CgroupRoot:
                 except OSError:
                     break
                 folder = os.path.dirname(folder)
+
+
+def _move_all(path: str, target: str) -> None:
+    for pid in read_bytes(f"{path}/cgroup.procs").split():
+        try:
+            write_text(f"{target}/cgroup.procs", pid.decode())
+        except ProcessLookupError:
+            continue  # it has ended meanwhile
 
 
 def _wait_until_empty(group: Cgroup, until: float) -> None:

@@ -15,12 +15,17 @@ _MARK = "oom-kill:"
 
 
 class Victim:
-    """A process that the kernel killed; `group` is the control group whose limit was reached."""
+    """A process that the kernel killed; `group` is the control group whose limit was reached, `member` the one it was in."""
 
-    __slots__ = ("group", "name", "pid")
+    __slots__ = ("group", "member", "name", "pid")
 
-    def __init__(self, group: str, name: str, pid: int) -> None:
-        self.group, self.name, self.pid = group, name, pid
+    def __init__(self, group: str, member: str, name: str, pid: int) -> None:
+        self.group, self.member, self.name, self.pid = group, member, name, pid
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{self.name} (pid {self.pid})"
 
 
 def parse_victim(record: str) -> Victim | None:
@@ -31,9 +36,16 @@ def parse_victim(record: str) -> Victim | None:
     # task=NAME,pid=N,uid=N end the line, and NAME may hold anything but a line break.
     head, _, tail = text.split("\n", 1)[0].rpartition(",pid=")
     head, _, name = head.partition(",task=")
-    group = next((word[len("oom_memcg=") :] for word in head.split(",") if word.startswith("oom_memcg=")), "")
+    words = dict(word.partition("=")[::2] for word in head.split(","))
+    group = words.get("oom_memcg", "")
     pid = tail.split(",")[0]
-    return Victim(group, name, int(pid)) if group and pid.isdigit() else None
+    return Victim(group, words.get("task_memcg", group), name, int(pid)) if group and pid.isdigit() else None
+
+
+def out_of_memory(limit_mb: int, peak_mb: float | None, victim: str) -> str:
+    """Why the kernel killed something, in the words of the message."""
+    peak = f", peak {peak_mb:.0f} MB" if peak_mb is not None else ""
+    return f"limit {limit_mb} MB{peak}{f', {victim}' if victim else ''}"
 
 
 class KernelLog:
@@ -48,10 +60,11 @@ class KernelLog:
         except OSError:
             self.close()
 
-    def victims_in(self, group: str) -> list[Victim]:
-        """Those of the group of that name (its last part), oldest first."""
+    def victims_in(self, *groups: str) -> list[Victim]:
+        """Those that were in one of these groups (the last parts of their names), oldest first."""
         self._read()
-        return [victim for victim in self._victims if victim.group.rsplit("/", 1)[-1] == group]
+        endings = tuple(f"/{group}" for group in groups)
+        return [victim for victim in self._victims if victim.member.endswith(endings)]
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import time
 
-from lattice.agent.shim.cgroups import Cgroup, Usage
+from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.usage import Usage, waited_storage
+from lattice.agent.shim.kernel_log import out_of_memory
 from lattice.agent.shim.launch import Early, Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import Stream, replace_file
@@ -75,6 +78,7 @@ class Run:
         "signal",
         "started_at",
         "started_boot_s",
+        "storage",
         "streams",
         "usage",
         "victim",
@@ -132,6 +136,7 @@ class Run:
         self.signal = 0
         # CPU seconds and MB of the main process and its reaped children, for groups that count nothing.
         self.rusage = (0.0, 0.0)
+        self.storage: tuple[int, int] | None = None  # bytes that they read and wrote; None = they never ran
         self.usage = Usage()  # of the whole group, read once when it was empty
         self.lost = {"stdout": 0, "stderr": 0}  # bytes that the log files had no room for
         self.held: tuple[str, ...] = ()  # controllers whose limits hold the group
@@ -157,10 +162,11 @@ class Run:
                 timer.cancel()
         self.wall_timer = self.early_timer = None
 
-    def record_exit(self, status: int, cpu_s: float, peak_kb: float) -> None:
+    def record_exit(self, status: int, used: resource.struct_rusage) -> None:
         """How the main process went, in wait's words."""
         self.main_gone = True
-        self.rusage = (cpu_s, peak_kb / 1024)
+        self.rusage = (used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+        self.storage = waited_storage(used)
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
         else:
@@ -168,6 +174,8 @@ class Run:
 
     def judge(self, usage: Usage) -> None:
         """The verdict, once; `main_gone` and the group's emptiness come before."""
+        if self.storage is not None:
+            usage.add_storage(*self.storage)
         self.usage = usage
         killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
         if self.error:
@@ -218,12 +226,7 @@ class Run:
             "why": self.why,
             "output_lost": self.lost,
         }
-        if self.usage.throttled_s is not None:
-            outcome["throttled_s"] = round(self.usage.throttled_s, 6)
-        if self.usage.peak_pids is not None:
-            outcome["peak_pids"] = self.usage.peak_pids
-        if self.usage.refused_forks:
-            outcome["refused_forks"] = self.usage.refused_forks
+        outcome.update(self.usage.figures())
         if self.cause == "oom":
             outcome["why"] = self._out_of_memory()
         if self.error:
@@ -231,9 +234,7 @@ class Run:
         return outcome
 
     def _out_of_memory(self) -> str:
-        peak = self.usage.peak_memory_mb
-        used = f", peak {peak:.0f} MB" if peak is not None else ""
-        return f"limit {self.memory_limit_mb} MB{used}{f', {self.victim}' if self.victim else ''}"
+        return out_of_memory(self.memory_limit_mb, self.usage.peak_memory_mb, self.victim)
 
     def status(self) -> dict[str, object]:
         record: dict[str, object] = {

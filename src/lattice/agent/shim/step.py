@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import time
 
-from lattice.agent.shim.cgroups import Cgroup, Usage
+from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.usage import Usage, waited_storage
 from lattice.agent.shim.journal import Journal
+from lattice.agent.shim.kernel_log import Victim, out_of_memory
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import replace_file
@@ -20,6 +24,7 @@ from lattice.agent.shim.tree import ProcessTree
 StepKey = tuple[int, int, int]
 
 MAX_INPUT_BYTES = 4 << 20
+SHELL_SAW_KILL = 128 + signal.SIGKILL  # what a shell answers when its command died of SIGKILL
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
 
 
@@ -29,9 +34,10 @@ class StepCgroup(Cgroup):
     __slots__ = ("_parent",)
 
     def __init__(self, parent: Cgroup, name: str) -> None:
-        memory = parent.twins.get("memory")
-        super().__init__(f"{parent.path}/{name}", {"memory": f"{memory}/{name}"} if memory else {})
-        self.held = tuple(self.twins)
+        twins: dict[str, str] = {
+            each: f"{parent.twins[each]}/{name}" for each in ("memory", "pids") if each in parent.twins
+        }
+        super().__init__(f"{parent.path}/{name}", twins, counted=(*twins, *parent.split()))
         self._parent = parent
         self.namespace = parent.namespace  # the parent's, and closed by it
 
@@ -42,6 +48,11 @@ class StepCgroup(Cgroup):
     def join_files(self) -> tuple[str, ...]:
         folders = {**self._parent.twins, **self.twins}
         return tuple(f"{folder}/tasks" for folder in dict.fromkeys(folders.values()))
+
+    @property
+    def full_name(self) -> str:
+        """As the kernel's log ends the name of the group."""
+        return "/".join(self.path.rsplit("/", 2)[1:])
 
     def make(self) -> None:
         for folder in (self.path, *self.twins.values()):
@@ -74,6 +85,11 @@ class StepTrees:
         cpu_s = sum(tree.usage().cpu_s or 0.0 for tree in self._trees)
         return Usage(cpu_s or None)
 
+    @property
+    def full_name(self) -> str:
+        """The kernel counts nothing here."""
+        return ""
+
     def remove(self) -> bool:
         for tree in self._trees:
             tree.remove()
@@ -95,12 +111,14 @@ class Task:
         "is_gone",
         "is_terminal",
         "launch",
+        "oom",
         "outputs",
         "peak_mb",
         "pid",
         "rank",
         "report_fd",
         "signal",
+        "storage",
     )
 
     def __init__(self, rank: int) -> None:
@@ -121,21 +139,37 @@ class Task:
         self.error = ""  # why it was never executed
         self.cpu_s = 0.0
         self.peak_mb = 0.0
+        self.storage = (0, 0)  # bytes read and written
+        self.oom = ""  # why the kernel killed it, or a process of it, if that was for lack of memory
 
     @property
     def has_failed(self) -> bool:
         return self.is_gone and bool(self.error or self.signal or self.exit_code)
 
-    def record_exit(self, status: int, cpu_s: float, peak_kb: float) -> None:
+    def record_exit(self, status: int, used: resource.struct_rusage) -> None:
         self.is_gone = True
-        self.cpu_s, self.peak_mb = cpu_s, peak_kb / 1024
+        self.cpu_s, self.peak_mb = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        self.storage = waited_storage(used)
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
         else:
             self.exit_code = os.WEXITSTATUS(status)
 
     def end(self) -> dict[str, object]:
-        return {"rank": self.rank, "exit_code": self.exit_code, "signal": self.signal, "error": self.error}
+        end: dict[str, object] = {
+            "rank": self.rank,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "error": self.error,
+        }
+        if self.oom:
+            end["oom"] = self.oom
+        return end
+
+    @property
+    def was_killed(self) -> bool:
+        """By SIGKILL, or its shell saw that happen to a command."""
+        return self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
 
 
 class Step:
@@ -161,6 +195,7 @@ class Step:
         "journal",
         "key",
         "kill_timer",
+        "memory_limit_mb",
         "pending",
         "phase",
         "read_upto",
@@ -186,6 +221,7 @@ class Step:
         self.ending = ""  # what ended it, the first one that was asked for; "" = its tasks end by themselves
         self.why = ""  # of that, for people
         self.error = ""
+        self.memory_limit_mb = 0  # of the allocation on this node, 0 = not known
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
@@ -232,18 +268,44 @@ class Step:
         del self.pending[: place - self.base]
         self.base = place
 
+    def judge(self, usage: Usage) -> None:
+        """Notes what it used."""
+        usage.add_storage(*(sum(task.storage[place] for task in self.tasks) for place in (0, 1)))
+        self.usage = usage
+
+    def blame_memory(self, usage: Usage, victims: list[Victim]) -> None:
+        """The kernel killed processes of the step at its memory limit. An end that was asked for before outranks that."""
+        killed = [task for task in self.tasks if task.was_killed]
+        if self.ending or not killed:
+            return
+        pids = {victim.pid for victim in victims}
+        named = [task for task in killed if task.pid in pids]
+        # A process below a task cannot be traced any more: the task is certain only when no other one was killed.
+        blamed = named or killed[: len(killed) == 1]
+        who = victims[-1].text if victims else ""
+        ranks = ",".join(str(task.rank) for task in blamed)
+        victim = " of ".join(filter(None, (who, f"rank {ranks}" if ranks else "")))
+        self.ending, self.why = "oom", out_of_memory(self.memory_limit_mb, usage.peak_memory_mb, victim)
+        for task in blamed:
+            task.oom = self.why
+
     def outcome(self) -> dict[str, object]:
         cpu_s = sum(task.cpu_s for task in self.tasks) if self.usage.cpu_s is None else self.usage.cpu_s
-        return {
+        peak_mb = self.usage.peak_memory_mb
+        if peak_mb is None:
+            peak_mb = max((task.peak_mb for task in self.tasks), default=0.0)
+        outcome: dict[str, object] = {
             "tasks": [task.end() for task in self.tasks],
             "cause": self.ending or "exit",
             "why": self.why,
             "error": self.error,
             "cpu_s": round(cpu_s, 6),
-            "peak_memory_mb": round(max((task.peak_mb for task in self.tasks), default=0.0), 3),
+            "peak_memory_mb": round(peak_mb, 3),
             "elapsed_s": round(self.ended_boot_s - self.started_boot_s, 6),
             "output_lost": self.journal.lost,
         }
+        outcome.update(self.usage.figures())
+        return outcome
 
     def status(self) -> dict[str, object]:
         number, run, step = self.key

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import functools
 import os
+import resource
 import select
 import signal
 import struct
@@ -22,14 +23,16 @@ import termios
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
+from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import STDERR, STDOUT
+from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim.run import Run
 from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
-from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepKey, StepTrees, Task
+from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepGroup, StepKey, StepTrees, Task
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
@@ -55,6 +58,7 @@ class StepTable:
         tell: Callable[[Body], None],
         run_of: Callable[[tuple[int, int]], Run | None],
         emptied: Callable[[], None],
+        kernel_log: KernelLog,
     ) -> None:
         self._loop = loop
         self._tracker = tracker
@@ -63,6 +67,7 @@ class StepTable:
         self._tell = tell
         self._run_of = run_of
         self._emptied = emptied
+        self._kernel_log = kernel_log
         # Every step that the agent has not forgotten, and those of them that have not ended. `RunTable` reads `live`.
         self._steps: dict[StepKey, Step] = {}
         self.live: dict[StepKey, Step] = {}
@@ -165,6 +170,7 @@ class StepTable:
         step.grace_s = seconds(request, "grace_s", 0.0)
         step.hold_until = boot_now() + HOLD_S
         step.group = self._make_group(key, run, request)
+        step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
         self._start_tasks(step, tasks, request)
         time_s = seconds(request, "time_s", 0.0)
@@ -442,18 +448,24 @@ class StepTable:
         step.kill_timer = self._loop.call_at(boot_now() + again_s, lambda: self._kill(step, later_s))
         self._finish_if_empty(step)
 
-    def reaped(self, pid: int, status: int, cpu_s: float, peak_kb: float) -> None:
+    def reaped(self, pid: int, status: int, used: resource.struct_rusage) -> None:
         """A child died; nothing happens unless it was a task."""
         step, task = self._tasks.pop(pid, (None, None))
         if step is None or task is None:
             return
-        task.record_exit(status, cpu_s, peak_kb)
+        task.record_exit(status, used)
+        if task.was_killed and step.group is not None:
+            self._blame_memory(step, step.group, step.group.usage())
         self._exec_known(task)
         self._stop_input(task)
         step.trim_input()
         if task.has_failed and not step.are_tasks_gone:
             self._report(step)
         self._settle(step)
+
+    def _blame_memory(self, step: Step, group: StepGroup, usage: Usage) -> None:
+        if usage.oom_kills:
+            step.blame_memory(usage, self._kernel_log.victims_in(group.full_name))
 
     def settle(self) -> None:
         """Without cgroups only the death of processes tells that a step may be empty."""
@@ -481,7 +493,9 @@ class StepTable:
         step.journal.close()
         group, step.group = step.group, None
         if group is not None:
-            step.usage = group.usage()
+            usage = group.usage()
+            self._blame_memory(step, group, usage)
+            step.judge(usage)
             self._remove(group, 10)
         self._release_holder(step.key)
         step.ended_boot_s = boot_now()

@@ -28,7 +28,7 @@ import select
 import signal
 from collections.abc import Callable
 
-from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
+from lattice.agent.shim.cgroups import MAIN, Cgroup, CgroupRoot
 from lattice.agent.shim.files import MAX_S, lay
 from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions
@@ -86,7 +86,14 @@ class RunTable:
         self._closing = False
         self._kernel_log = KernelLog()
         self._steps = StepTable(
-            loop, tracker, inheritance, output_limit, tell=tell, run_of=self._runs.get, emptied=self._step_ended
+            loop,
+            tracker,
+            inheritance,
+            output_limit,
+            tell=tell,
+            run_of=self._runs.get,
+            emptied=self._step_ended,
+            kernel_log=self._kernel_log,
         )
         self._interventions = Interventions(
             loop, self._steps, lambda run: self._terminate(run, "walltime", run.grace_s, "")
@@ -385,11 +392,11 @@ class RunTable:
                 continue
             run = self._mains.pop(pid, None)
             if run is not None:
-                run.record_exit(status, cpu_s, used.ru_maxrss)
+                run.record_exit(status, used)
                 self._exec_known(run)
                 touched.append(run)
             else:
-                self._steps.reaped(pid, status, cpu_s, used.ru_maxrss)
+                self._steps.reaped(pid, status, used)
         if isinstance(self._tracker, Forest):
             # Without cgroups only the death of its processes tells that a run may be empty.
             touched = list(self._live.values())
@@ -478,8 +485,9 @@ class RunTable:
 
     def _victim(self, group: Cgroup) -> str:
         """The last process that the kernel killed in the group, in the words of the message."""
-        found = self._kernel_log.victims_in(os.path.basename(group.path))
-        return f"{found[-1].name} (pid {found[-1].pid})" if found else ""
+        name = os.path.basename(group.path)
+        found = self._kernel_log.victims_in(name, f"{name}/{MAIN}")
+        return found[-1].text if found else ""
 
     def _release(self, run: Run) -> None:
         """Everything that could call back or leak; drains what is still in the pipes."""

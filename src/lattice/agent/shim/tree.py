@@ -15,7 +15,7 @@ import select
 import signal
 import time
 
-from lattice.agent.shim.cgroups import Usage
+from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.hierarchies import read_bytes
 from lattice.agent.shim.signals import open_pidfds, send_signals, signal_members
 

@@ -1,13 +1,14 @@
 """What the agent says of steps."""
 
-from lattice.agent.machine.step_status import StepStatus
+from lattice.agent.machine.step_status import StepStatus, usage_of
 from lattice.ports.nodes.agents import EndCause, StepReport, TaskEnd
 from lattice.wire.agents.messages import STEP_REPORT
 from lattice.wire.pb import agent_pb2 as pb
 
 
 def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
-    reason = {"walltime": "its time is over"}.get(status.cause, f"ended: {status.why}" if status.why else "")
+    kind = "out of memory" if status.cause == EndCause.OOM.value else "ended"
+    reason = {"walltime": "its time is over"}.get(status.cause, f"{kind}: {status.why}" if status.why else "")
     report = StepReport(
         key=status.key,
         launch_id=launch_id,
@@ -17,8 +18,8 @@ def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
                 rank=task.rank,
                 exit_code=task.exit_code,
                 signal=task.signal,
-                message=task.error,
-                cause=EndCause.NODE if task.lost else None,
+                message=task.oom or task.error,
+                cause=EndCause.NODE if task.lost else EndCause.OOM if task.oom else None,
             )
             for task in status.tasks
         ),
@@ -26,6 +27,8 @@ def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
         peak_memory_mb=round(status.peak_memory_mb),
         elapsed_s=status.elapsed_s,
         message=status.error or reason,
+        usage=usage_of(status),
+        cause=EndCause.OOM if status.cause == EndCause.OOM.value else None,
     )
     return pb.AgentMessage(step_report=STEP_REPORT.write(report))
 

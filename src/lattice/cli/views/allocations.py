@@ -6,7 +6,7 @@ from msgspec import UNSET, to_builtins
 
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text
-from lattice_sdk.models.records import Allocation, Constraints
+from lattice_sdk.models.records import Allocation, Constraints, RunUsage
 
 NAMED_NODES = 4
 
@@ -93,6 +93,30 @@ def memory_text(allocation: Allocation) -> str:
     return f"{allocation.peak_memory_mb:g} MB ({percent_text(allocation.memory_efficiency)} of what it held)"
 
 
+def bytes_text(count: float) -> str:
+    """1234567 as 1.2 MB."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def usage_of(allocation: Allocation) -> RunUsage:
+    return RunUsage() if allocation.usage is UNSET else allocation.usage
+
+
+def throttled_text(usage: RunUsage) -> str:
+    """How long it waited for CPUs that its share did not give."""
+    return f"{usage.throttled_s:.1f} s" if usage.throttled_s else ""
+
+
+def storage_text(usage: RunUsage) -> str:
+    if not usage.read_bytes and not usage.written_bytes:
+        return ""
+    return f"{bytes_text(usage.read_bytes)} read, {bytes_text(usage.written_bytes)} written"
+
+
 def task_text(allocation: Allocation) -> str:
     """The name of a task by its index; nothing for what is no task."""
     return "" if allocation.task_index is None else f"{allocation.group_id}_{allocation.task_index}"
@@ -140,6 +164,10 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("PEAK_MB", lambda a: f"{a.peak_memory_mb:g}" if a.started_at else "", is_wide=True),
     Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
     Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
+    Column("THROTTLED", lambda a: throttled_text(usage_of(a)), is_wide=True),
+    Column("READ", lambda a: bytes_text(usage_of(a).read_bytes) if a.started_at else "", is_wide=True),
+    Column("WRITTEN", lambda a: bytes_text(usage_of(a).written_bytes) if a.started_at else "", is_wide=True),
+    Column("PIDS", lambda a: str(usage_of(a).peak_pids or ""), is_wide=True),
 )
 
 
@@ -176,7 +204,10 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Tasks", tasks_text(allocation)),
         ("Steps", f"{allocation.step_count}, see `lattice steps {allocation.id}`" if allocation.step_count else ""),
         ("CPU time", cpu_text(allocation)),
+        ("Throttled", throttled_text(usage_of(allocation))),
         ("Peak memory", memory_text(allocation)),
+        ("Storage", storage_text(usage_of(allocation))),
+        ("Most processes", str(usage_of(allocation).peak_pids or "")),
     ]
     return [(name, text) for name, text in pairs if text and text != "-"]
 

@@ -29,6 +29,7 @@ from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.core.model.work.submissions import submission_of
+from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL
 from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.nodes.agents import (
     AgentLinks,
@@ -185,7 +186,8 @@ class AgentSessions:
         if self.table.current(node, session) is not None:
             self.observations.touch(node, self.clock.monotonic_s())
         reports = [report for report in reports if self._is_meant(report)]
-        commands = [_command(node, report) for report in reports]
+        level = self.replica.state.level
+        commands = [_command(node, report, level) for report in reports]
         await self.replica.propose_many(commands, _actor(node))
         for report in reports:
             if report.phase is Phase.RUNNING:
@@ -260,7 +262,7 @@ _CAUSES = {
 }
 
 
-def _command(node: str, report: Report) -> ReportPart:
+def _command(node: str, report: Report, level: int) -> ReportPart:
     cause = report.cause if report.phase is Phase.ENDED else None
     return ReportPart(
         number=report.key.number,
@@ -275,6 +277,7 @@ def _command(node: str, report: Report) -> ReportPart:
         message=report.message,
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
+        usage=report.usage if level >= SINCE_LEVEL else NO_USAGE,
         elapsed_s=report.elapsed_s,
         prologue_failed=cause is EndCause.PROLOGUE or (cause is EndCause.NODE and report.never_ran),
     )

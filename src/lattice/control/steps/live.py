@@ -10,7 +10,8 @@ from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import StepRecord, step_id
-from lattice.ports.nodes.agents import StepKey, TaskEnd
+from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL, Usage, total_usage
+from lattice.ports.nodes.agents import EndCause, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
 
 KEPT_MESSAGE = 2000
@@ -45,6 +46,8 @@ class LiveStep:
     ends: dict[int, TaskEnd] = field(default_factory=dict)  # by rank; what was noted of a rank is never overwritten
     cpu_s: float = 0.0  # added up once per node, when the node leaves `open_nodes`
     peak_memory_mb: int = 0
+    usage: Usage = NO_USAGE
+    is_oom: bool = False
     message: str = ""  # the first reason that anybody gave
     is_ending: bool = False  # its nodes were ordered to end it; never False again
     ended_at: int = 0  # 0 = not over
@@ -72,6 +75,14 @@ class LiveStep:
             layout = self.plan.layout
             self._ranks = {name: frozenset(ranks) for name, ranks in zip(layout.nodes, layout.ranks(), strict=True)}
         return self._ranks.get(node, frozenset())
+
+    def add_use(self, report: StepReport) -> None:
+        """What its tasks on one more node used, and why they ended."""
+        self.cpu_s += report.cpu_s
+        self.peak_memory_mb = max(self.peak_memory_mb, report.peak_memory_mb)
+        self.usage = total_usage((self.usage, report.usage))
+        self.is_oom = self.is_oom or report.cause is EndCause.OOM
+        self.message = self.message or report.message
 
     def about(self) -> StepOrder:
         return StepOrder(key=self.step_key)
@@ -104,7 +115,8 @@ def view_of(live: LiveStep) -> StepView:
     )
 
 
-def record_of(live: LiveStep) -> StepRecord:
+def record_of(live: LiveStep, level: int) -> StepRecord:
+    """As a log of this level takes it."""
     statuses = Counter(end.status for end in live.ends.values())
     view = view_of(live)
     return StepRecord(
@@ -120,6 +132,8 @@ def record_of(live: LiveStep) -> StepRecord:
         message="; ".join(view.failures)[:KEPT_MESSAGE] or live.message,
         cpu_s=round(live.cpu_s, 3),
         peak_memory_mb=live.peak_memory_mb,
+        usage=live.usage if level >= SINCE_LEVEL else NO_USAGE,
+        is_oom=live.is_oom and level >= SINCE_LEVEL,
         codes=tuple(sorted(statuses.items())),
         launch_id=live.launch_id,
     )

@@ -12,7 +12,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, Misfit
 from lattice.core.model.work.steps import step_id
-from lattice.ports.nodes.agents import StartOrder, TaskEnd
+from lattice.ports.nodes.agents import EndCause, StartOrder, TaskEnd
 from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest, StepRefused, TaskOrder
 from lattice.slurm.submit.variables import StepFacts, step_variables
 
@@ -179,7 +179,7 @@ def counted_status(ends: Iterable[TaskEnd], *, was_ended: bool) -> int:
     """The exit code of the whole: the highest of its tasks. Tasks that we ended count only if nothing else went wrong."""
     own, ours = 0, 0
     for end in ends:
-        if was_ended and end.signal in ENDED_BY_US:
+        if was_ended and end.signal in ENDED_BY_US and end.cause is not EndCause.OOM:
             ours = max(ours, end.status)
         else:
             own = max(own, end.status)
@@ -190,7 +190,7 @@ def failure_lines(ends: Iterable[TaskEnd], node_of: Mapping[int, str], *, was_en
     """What went wrong, a line for all ranks of a node that failed alike, worst first by rank."""
     groups: dict[tuple[str, str], list[int]] = {}
     for end in sorted(ends, key=lambda end: end.rank):
-        if end.status and not (was_ended and end.signal in ENDED_BY_US):
+        if end.status and not (was_ended and end.signal in ENDED_BY_US and end.cause is not EndCause.OOM):
             groups.setdefault((node_of.get(end.rank, ""), _how(end)), []).append(end.rank)
     lines = [f"{_ranks(ranks)} on {node}: {how}" for (node, how), ranks in groups.items()]
     if len(lines) > SHOWN_FAILURES:
@@ -201,6 +201,8 @@ def failure_lines(ends: Iterable[TaskEnd], node_of: Mapping[int, str], *, was_en
 def _how(end: TaskEnd) -> str:
     if end.is_lost:
         return f"lost ({end.message})"
+    if end.cause is EndCause.OOM:
+        return f"out of memory ({end.message})"
     if end.message:
         return f"not started: {end.message}"
     if end.signal:

@@ -414,9 +414,7 @@ class StepRegistry:
         for end in fresh:
             live.ends[end.rank] = end
         if report.ended and node in live.open_nodes:
-            live.cpu_s += report.cpu_s
-            live.peak_memory_mb = max(live.peak_memory_mb, report.peak_memory_mb)
-            live.message = live.message or report.message
+            live.add_use(report)
             self._node_over(live, node)
         failed = next((end for end in fresh if end.status), None)
         if failed is not None and live.plan is not None and not live.plan.no_kill and live.open_nodes:
@@ -565,7 +563,7 @@ class StepRegistry:
         by_number: dict[int, list[StepRecord]] = {}
         for live in taken:
             with self._guard.item(live.id):
-                record = record_of(live)
+                record = record_of(live, self._replica.state.level)
                 by_number.setdefault(live.number, []).append(record)
                 over.append(live)
                 continue

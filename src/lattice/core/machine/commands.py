@@ -18,6 +18,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.work.notifications import Notify, NotifyDefault
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.usage import NO_USAGE, Usage
 
 
 class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
@@ -112,6 +113,7 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
+    usage: Usage = NO_USAGE
     prologue_failed: bool = False  # with ENDED: the site's prologue did, nothing of the allocation ran
 
 

@@ -19,6 +19,7 @@ from lattice.core.model.work.dags import Dag, DagState
 from lattice.core.model.work.dependencies import Clauses, TaskWait
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.usage import NO_USAGE, Usage
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
@@ -142,6 +143,7 @@ class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    usage: Usage = NO_USAGE
     elapsed_s: float = 0.0  # how long it ran; 0 = until now
 
 

@@ -31,6 +31,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Cau
 from lattice.core.model.work.efficiency import held_amounts
 from lattice.core.model.work.ledger import Ledger, run_amounts
 from lattice.core.model.work.steps import with_step
+from lattice.core.model.work.usage import NO_USAGE
 
 FAILED_WITHOUT_CODE = 125
 LONGEST_S = 1e9  # beyond that, no time but nonsense
@@ -407,6 +408,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         message=event.message,
         cpu_s=event.cpu_s,
         peak_memory_mb=event.peak_memory_mb,
+        usage=event.usage,
         ended_at=_end_of(old, at, event.elapsed_s),
         paused_at=0,
         started_at=old.started_at,
@@ -453,6 +455,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         stop_asked_at=0,
         cpu_s=0.0,
         peak_memory_mb=0,
+        usage=NO_USAGE,
         limit_noted=0,
         prologue_failures=old.prologue_failures + event.prologue_failed,
         avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,

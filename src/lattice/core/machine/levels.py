@@ -30,6 +30,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.work.steps import StepRecord
 
 OLDEST = OLDEST_LEVEL
 NEWEST = 2  # the highest level that this release reads and writes
@@ -54,6 +55,9 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.EnrolNode,
         cmd.AcceptFingerprint,
         Setting("node.admission"),
+        (cmd.ReportPart, "usage"),
+        (StepRecord, "usage"),
+        (StepRecord, "is_oom"),
     ),
 }
 

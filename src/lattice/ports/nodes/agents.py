@@ -18,6 +18,7 @@ from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed
+from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.collecting import Share
 
 OutputName = Literal["stdout", "stderr"]
@@ -248,7 +249,10 @@ class KnownStep(Struct, frozen=True, kw_only=True):
 
 
 class TaskEnd(Struct, frozen=True, kw_only=True, gc=False):
-    """How one task of a step ended; `message` when it did not start, the cause NODE when its node lost it."""
+    """How one task of a step ended; `message` when it did not start, the cause NODE when its node lost it.
+
+    With the cause OOM the message says at which limit the kernel killed it.
+    """
 
     rank: int
     exit_code: int = 0
@@ -279,6 +283,8 @@ class StepReport(Struct, frozen=True, kw_only=True):
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
     message: str = ""
+    usage: Usage = NO_USAGE
+    cause: EndCause | None = None  # OOM: the node killed processes of it for lack of memory
 
 
 class Registration(Struct, frozen=True, kw_only=True):
@@ -333,6 +339,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     elapsed_s: float = 0.0  # since its process started, or until that ended; 0 = not said
     never_ran: bool = False  # no process of it was started; with NODE it can be tried elsewhere immediately
     submission: str = ""  # as the start named it; empty = the node does not say
+    usage: Usage = NO_USAGE
 
 
 class AgentSink(Protocol):

@@ -21,6 +21,8 @@ class StepRow(Struct, frozen=True, kw_only=True, gc=False):
     signal: int = 0
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
 
 
 class JobRow(Struct, frozen=True, kw_only=True, gc=False):

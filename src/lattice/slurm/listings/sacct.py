@@ -80,6 +80,10 @@ _WIDTHS = {
     "MaxRSSNode": 10,
     "MaxRSSTask": 10,
     "AveCPU": 10,
+    "AveDiskRead": 11,
+    "AveDiskWrite": 12,
+    "MaxDiskRead": 11,
+    "MaxDiskWrite": 12,
     "MinCPU": 10,
     "QOSRAW": 10,
     "Flags": 20,
@@ -89,8 +93,8 @@ _WIDTHS = {
 }
 # Known, but always empty: not measured by Lattice, or not applicable.
 _EMPTY = (
-    "AdminComment AssocID AveCPUFreq AveDiskRead AveDiskWrite AvePages AveVMSize BlockID Container DBIndex MaxDiskRead MaxDiskReadNode "
-    "MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxVMSizeNode MaxVMSizeTask "
+    "AdminComment AssocID AveCPUFreq AvePages AveVMSize BlockID Container DBIndex MaxDiskReadNode "
+    "MaxDiskReadTask MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxVMSizeNode MaxVMSizeTask "
     "McsLabel MinCPUNode MinCPUTask ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReservationId ResvCPU ResvCPURAW "
     "TRESUsageInAve TRESUsageInMax TRESUsageInMaxNode TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode TRESUsageInMinTask "
     "TRESUsageInTot TRESUsageOutAve TRESUsageOutMax TRESUsageOutMaxNode TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode "
@@ -189,6 +193,13 @@ def _rss(line: Line, _now: float, _form: str) -> str:
     return f"{line.step.peak_memory_mb * 1024}K"
 
 
+def _disk(read: Callable[[StepRow], int]) -> _Value:
+    """Bytes of storage, in megabytes as sacct shows them."""
+    return lambda line, now, form: (
+        "" if line.step is None or line.step.ended_at is None else f"{read(line.step) / (1 << 20):.2f}M"
+    )
+
+
 def _requested_memory(job: JobRow) -> str:
     if job.memory_per_cpu_mb:
         return format_memory(job.memory_per_cpu_mb * max(1, job.cpus))
@@ -240,6 +251,10 @@ _VALUES: Mapping[str, _Value] = {
     "CPUTimeRAW": lambda line, now, form: str(_times(line, now)[2] * _cpus(line)),
     "MaxRSS": _rss,
     "AveRSS": _rss,
+    "MaxDiskRead": _disk(lambda step: step.read_bytes),
+    "MaxDiskWrite": _disk(lambda step: step.written_bytes),
+    "AveDiskRead": _disk(lambda step: step.read_bytes // max(1, step.ntasks)),
+    "AveDiskWrite": _disk(lambda step: step.written_bytes // max(1, step.ntasks)),
     "ReqMem": _of_job(_requested_memory),
     "ReqCPUS": lambda line, now, form: str(_cpus(line)),
     "ReqNodes": _of_job(lambda job: str(job.min_nodes)),

@@ -9,6 +9,7 @@ from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthRe
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
+from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import (
     EarlySignal,
     FinishOrder,
@@ -133,9 +134,10 @@ REGISTER = Plan(
 WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 
 # What agents tell.
-RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, unknown={"phase": Phase.STARTING})
+USAGE = Plan(Usage, pb.Usage)
+RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
-STEP_REPORT = Plan(StepReport, pb.StepReport, STEP_KEY, TASK_END)
+STEP_REPORT = Plan(StepReport, pb.StepReport, STEP_KEY, TASK_END, USAGE)
 HEARTBEAT = Plan(Beat, pb.Heartbeat)
 CHECK_STANDING = Plan(
     CheckStanding,

@@ -454,7 +454,7 @@ class RunReports(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[RunReport, _Mapping]]] = ...) -> None: ...
 
 class RunReport(_message.Message):
-    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran", "submission")
+    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran", "submission", "usage")
     KEY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -467,6 +467,7 @@ class RunReport(_message.Message):
     ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
     NEVER_RAN_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     phase: Phase
     seq: int
@@ -479,7 +480,20 @@ class RunReport(_message.Message):
     elapsed_s: float
     never_ran: bool
     submission: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ...) -> None: ...
+    usage: Usage
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids")
+    THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
+    READ_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PEAK_PIDS_FIELD_NUMBER: _ClassVar[int]
+    throttled_s: float
+    read_bytes: int
+    written_bytes: int
+    peak_pids: int
+    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ...) -> None: ...
 
 class ReportAck(_message.Message):
     __slots__ = ("key", "seq")
@@ -662,7 +676,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cause: _Optional[_Union[EndCause, str]] = ...) -> None: ...
 
 class StepReport(_message.Message):
-    __slots__ = ("key", "launch_id", "ended", "tasks", "cpu_s", "peak_memory_mb", "elapsed_s", "message")
+    __slots__ = ("key", "launch_id", "ended", "tasks", "cpu_s", "peak_memory_mb", "elapsed_s", "message", "usage", "cause")
     KEY_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -671,6 +685,8 @@ class StepReport(_message.Message):
     PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     key: StepKey
     launch_id: str
     ended: bool
@@ -679,7 +695,9 @@ class StepReport(_message.Message):
     peak_memory_mb: int
     elapsed_s: float
     message: str
-    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ...) -> None: ...
+    usage: Usage
+    cause: EndCause
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., cause: _Optional[_Union[EndCause, str]] = ...) -> None: ...
 
 class StepAck(_message.Message):
     __slots__ = ("key",)

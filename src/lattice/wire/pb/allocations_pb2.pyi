@@ -242,6 +242,18 @@ class ResourcesView(_message.Message):
     features: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class RunUsageView(_message.Message):
+    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids")
+    THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
+    READ_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PEAK_PIDS_FIELD_NUMBER: _ClassVar[int]
+    throttled_s: float
+    read_bytes: int
+    written_bytes: int
+    peak_pids: int
+    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ...) -> None: ...
+
 class AskedView(_message.Message):
     __slots__ = ("program", "partition", "qos", "ntasks", "ntasks_per_node", "cpus_per_task", "memory_mb", "memory_per_cpu_mb", "gres", "features", "reservation", "wckey", "dependency", "array", "host")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -380,7 +392,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -428,6 +440,7 @@ class AllocationView(_message.Message):
     MEMORY_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     ENDING_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
@@ -481,6 +494,7 @@ class AllocationView(_message.Message):
     memory_efficiency: float
     archived: bool
     ending: str
+    usage: RunUsageView
     suspended: bool
     depends_on: str
     waits_for: str
@@ -494,7 +508,7 @@ class AllocationView(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -971,7 +985,7 @@ class NodeRanks(_message.Message):
     def __init__(self, node: _Optional[str] = ..., tasks: _Optional[int] = ..., ranks: _Optional[str] = ...) -> None: ...
 
 class StepInfo(_message.Message):
-    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id")
+    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id", "usage", "cause")
     class CodesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -997,6 +1011,8 @@ class StepInfo(_message.Message):
     PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     CODES_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     id: str
     allocation: str
     step: int
@@ -1015,7 +1031,9 @@ class StepInfo(_message.Message):
     peak_memory_mb: int
     codes: _containers.ScalarMap[str, int]
     launch_id: str
-    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ...) -> None: ...
+    usage: RunUsageView
+    cause: str
+    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
     __slots__ = ("id",)

@@ -21,12 +21,14 @@ from lattice.core.model.work.allocations import (
 )
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
+from lattice.core.model.work.usage import NO_USAGE
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
 from lattice.wire.work.run_files import OutputFiles
+from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_PAYLOAD_BYTES = 1 << 20
 MAX_WORK_BYTES = 16 << 20
@@ -168,6 +170,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     memory_efficiency: float | None  # the most memory used, in percent of what was held
     archived: bool
     ending: str | UnsetType = UNSET  # one sentence about an end that was not exit code 0
+    usage: RunUsageView | UnsetType = UNSET  # once it has run
     suspended: bool | UnsetType = UNSET  # its processes are suspended
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
@@ -289,6 +292,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
         ending=ending_of(record) or UNSET,
+        usage=usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
         suspended=True if record.paused_at else UNSET,
         depends_on=dependencies_text(record.depends_on) or UNSET,
         waits_for=dependencies_text(record.waits_for) or UNSET,
@@ -361,6 +365,7 @@ def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: 
         peak_memory_mb=group.peak_memory_mb,
         cpu_efficiency=used_percent(group.cpu_s, group.held_cpu_s),
         memory_efficiency=used_percent(group.peak_memory_mb, group.held_memory_mb),
+        usage=usage_view(group.usage) if group.usage != NO_USAGE else UNSET,
     )
 
 

@@ -10,12 +10,14 @@ from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.efficiency import finite
 from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
 from lattice.core.model.work.steps import MAX_TASKS, StepRecord, step_id
+from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
 from lattice.wire.bounds import Argument, Short, TaskList
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
 from lattice.wire.text.times import rfc3339
+from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_ARGUMENTS = 10_000
 MAX_PROGRAMS = 1000
@@ -91,6 +93,8 @@ class StepInfo(Struct, frozen=True, kw_only=True):
     peak_memory_mb: int
     codes: dict[str, int]
     launch_id: str
+    usage: RunUsageView
+    cause: Literal["", "oom"]
 
 
 def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
@@ -213,6 +217,8 @@ def step_info(view: StepView) -> StepInfo:
         peak_memory_mb=0,
         codes={},
         launch_id=view.launch_id,
+        usage=usage_view(NO_USAGE),
+        cause="",
     )
 
 
@@ -237,6 +243,8 @@ def recorded_info(number: int, record: StepRecord) -> StepInfo:
         peak_memory_mb=record.peak_memory_mb,
         codes={str(code): count for code, count in record.codes},
         launch_id=record.launch_id,
+        usage=usage_view(record.usage),
+        cause="oom" if record.is_oom else "",
     )
 
 

@@ -10,14 +10,20 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import AllocationState, Cause, RequeuePolicy
 from lattice.core.model.work.efficiency import held_amounts, used_percent
+from lattice.core.model.work.usage import Usage
 from tests.unit.core.machine.world import World
+
+USAGE = Usage(throttled_s=0.5, read_bytes=1, written_bytes=2, peak_pids=3)
 
 
 def folded_world() -> tuple[World, int]:
     """A group of ten: 0 and 1 ran and are rows, 2 runs, 5 to 6 are given up, the rest waits."""
     world = World()
     group = world.submit(tasks=((0, 9, 1),), requeue=RequeuePolicy.NEVER)
-    for position, report in ((0, {"cpu_s": 2.0, "elapsed_s": 4.0, "peak_memory_mb": 64}), (1, {"exit_code": 3})):
+    for position, report in (
+        (0, {"cpu_s": 2.0, "elapsed_s": 4.0, "peak_memory_mb": 64, "usage": USAGE}),
+        (1, {"exit_code": 3}),
+    ):
         number = group + 1 + position
         world.place(number, "n1")
         world.started(number, "n1")
@@ -83,6 +89,7 @@ def test_a_group_sums_up_what_its_tasks_used() -> None:
     task = world.state.find(group + 1)
     assert task is not None
     assert (task.held_cpus, task.held_memory_mb) == (4, 4096)
+    assert task.usage == record.usage == USAGE
     assert record.held_cpu_s > 0
 
 

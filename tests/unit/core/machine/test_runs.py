@@ -7,7 +7,13 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.rules.work.runs import BACKOFF_FIRST_MS, MAX_BACKOFF_MS
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, RequeuePolicy
+from lattice.core.model.work.usage import Usage, total_usage
 from tests.unit.core.machine.world import World
+
+
+def test_what_several_nodes_used_is_added_up_but_for_the_peak() -> None:
+    one = Usage(throttled_s=0.5, read_bytes=1, written_bytes=2, peak_pids=3)
+    assert total_usage((one, Usage(), one)) == Usage(throttled_s=1.0, read_bytes=2, written_bytes=4, peak_pids=3)
 
 
 def test_a_run_goes_from_pending_to_completed_and_gives_its_nodes_back() -> None:
@@ -20,10 +26,12 @@ def test_a_run_goes_from_pending_to_completed_and_gives_its_nodes_back() -> None
     world.started(number, "n1")
     assert world[number].state is AllocationState.RUNNING
     assert world.node("n2").holder == number
-    world.ended(number, "n1", exit_code=0, cpu_s=1.5, peak_memory_mb=12)
+    usage = Usage(throttled_s=0.5, read_bytes=1, written_bytes=2, peak_pids=3)
+    world.ended(number, "n1", exit_code=0, cpu_s=1.5, peak_memory_mb=12, usage=usage)
     record = world[number]
     assert (record.state, record.cause, record.exit_code) == (AllocationState.COMPLETED, Cause.EXIT, 0)
     assert (record.cpu_s, record.peak_memory_mb, record.nodes) == (1.5, 12, ("n1", "n2"))
+    assert record.usage == usage
     assert world.node("n1").is_free
     assert world.node("n2").is_free
 

@@ -19,6 +19,7 @@ from lattice.wire.agents.messages import (
     RUN_REPORT,
     STEP_REPORT,
     TASK_END,
+    USAGE,
 )
 from lattice.wire.agents.protocols import agree
 from lattice.wire.pb import agent_pb2 as pb
@@ -49,11 +50,17 @@ _registration_of = REGISTER.reader(
     collector_address=values.checked("the collector's address"),
     steps=KNOWN_STEP.reader(texts=values.line),
 )
-_report_of = RUN_REPORT.reader(texts=values.line, seconds=values.seconds, peak_memory_mb=values.memory_mb)
+_usage_of = USAGE.reader(
+    seconds=values.seconds, read_bytes=values.amount, written_bytes=values.amount, peak_pids=values.amount
+)
+_report_of = RUN_REPORT.reader(
+    texts=values.line, seconds=values.seconds, peak_memory_mb=values.memory_mb, usage=_usage_of
+)
 step_report_of = STEP_REPORT.reader(
     texts=values.line,
     seconds=values.seconds,
     peak_memory_mb=values.memory_mb,
+    usage=_usage_of,
     tasks=TASK_END.reader(texts=values.line),
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 MAX_TEXT = 4096
 MAX_SECONDS = 1e10  # three centuries
 MAX_MEMORY_MB = 1 << 40  # far beyond any node, and sums over all nodes still fit into 64 bits
+MAX_AMOUNT = 1 << 53
 MAX_FEATURES = 256
 MAX_FEATURE = 128
 
@@ -25,6 +26,11 @@ def seconds(value: float) -> float:
 
 def memory_mb(value: int) -> int:
     return min(value, MAX_MEMORY_MB)
+
+
+def amount(value: int) -> int:
+    """Bytes or processes: sums of many must stay whole numbers that every client can read."""
+    return min(value, MAX_AMOUNT)
 
 
 def line(text: str) -> str:

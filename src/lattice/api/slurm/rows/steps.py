@@ -10,6 +10,7 @@ from lattice.slurm.listings.rows import StepRow
 from lattice.slurm.text.states import State
 
 SIGTERM = 15
+OOM = 125  # what Slurm shows as the signal of a step that ran out of memory
 # Ends that come to a job from outside end its steps by a signal.
 _STOPPED = (State.CANCELLED, State.TIMEOUT, State.PREEMPTED, State.DEADLINE)
 _SIGNALLED = 128
@@ -36,7 +37,7 @@ def _batch(record: Allocation, state: State, cpus: int) -> StepRow:
     if state in _STOPPED:
         shown, code, signal = State.CANCELLED, 0, SIGTERM
     elif state is State.OUT_OF_MEMORY:
-        code, signal = 0, 125
+        code, signal = 0, OOM
     elif state.is_active:
         shown, code, signal = State.RUNNING, 0, 0
     return StepRow(
@@ -51,6 +52,8 @@ def _batch(record: Allocation, state: State, cpus: int) -> StepRow:
         signal=signal,
         cpu_s=max(0.0, finite(record.cpu_s - sum(step.cpu_s for step in record.steps))),
         peak_memory_mb=record.peak_memory_mb,
+        read_bytes=max(0, record.usage.read_bytes - sum(step.usage.read_bytes for step in record.steps)),
+        written_bytes=max(0, record.usage.written_bytes - sum(step.usage.written_bytes for step in record.steps)),
     )
 
 
@@ -59,6 +62,8 @@ def _ended(step: StepRecord, state: State) -> StepRow:
     shown = State.COMPLETED if not step.exit_code else State.FAILED
     if step.lost:
         shown = State.NODE_FAIL
+    elif step.is_oom:
+        shown, code, signal = State.OUT_OF_MEMORY, 0, OOM
     elif signal and state in _STOPPED:
         shown, code, signal = State.CANCELLED, 0, SIGTERM
     return StepRow(
@@ -74,6 +79,8 @@ def _ended(step: StepRecord, state: State) -> StepRow:
         signal=signal,
         cpu_s=finite(step.cpu_s),
         peak_memory_mb=step.peak_memory_mb,
+        read_bytes=step.usage.read_bytes,
+        written_bytes=step.usage.written_bytes,
     )
 
 

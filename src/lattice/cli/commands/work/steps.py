@@ -7,6 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import Column, show_list
+from lattice.cli.views.allocations import bytes_text, throttled_text
 from lattice_sdk.models.steps import Step
 
 OWN = "LATTICE_ALLOC_ID"
@@ -36,6 +37,10 @@ COLUMNS: tuple[Column[Step], ...] = (
     Column("CODE", lambda step: "" if step.exit_code is None else str(step.exit_code)),
     Column("CPU", lambda step: f"{step.cpu_s:.1f}s" if step.ended_at else "", is_wide=True),
     Column("MEMORY", lambda step: f"{step.peak_memory_mb}M" if step.ended_at else "", is_wide=True),
+    Column("THROTTLED", lambda step: throttled_text(step.usage), is_wide=True),
+    Column("READ", lambda step: bytes_text(step.usage.read_bytes) if step.ended_at else "", is_wide=True),
+    Column("WRITTEN", lambda step: bytes_text(step.usage.written_bytes) if step.ended_at else "", is_wide=True),
+    Column("PIDS", lambda step: str(step.usage.peak_pids or ""), is_wide=True),
     Column("MESSAGE", lambda step: step.message, is_sparse=True),
 )
 

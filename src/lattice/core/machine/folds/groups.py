@@ -13,6 +13,7 @@ from lattice.core.machine.state import State
 from lattice.core.model import intervals
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, GivenUp, TaskGroup
+from lattice.core.model.work.usage import total_usage
 
 GroupEvent = ev.TaskGroupSubmitted | ev.TaskReleased | ev.TasksCancelled | ev.TaskGroupHeld | ev.TasksFolded
 
@@ -41,7 +42,12 @@ def evolve_group(state: State, event: GroupEvent, at: int) -> None:
 def with_use(group: TaskGroup, ended: Allocation) -> TaskGroup:
     """The group with what one more task used that ran and has ended."""
     ran_s = (ended.ended_at - ended.started_at) / 1000
-    group = replace(group, cpu_s=group.cpu_s + ended.cpu_s, held_cpu_s=group.held_cpu_s + ended.held_cpus * ran_s)
+    group = replace(
+        group,
+        cpu_s=group.cpu_s + ended.cpu_s,
+        held_cpu_s=group.held_cpu_s + ended.held_cpus * ran_s,
+        usage=total_usage((group.usage, ended.usage)),
+    )
     if ended.peak_memory_mb <= group.peak_memory_mb:
         return group
     return replace(group, peak_memory_mb=ended.peak_memory_mb, held_memory_mb=ended.held_memory_mb)

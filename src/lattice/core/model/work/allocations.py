@@ -12,6 +12,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
 from lattice.core.model.work.notifications import Notify
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.usage import NO_USAGE, Usage
 
 
 class AllocationState(StrEnum):
@@ -125,6 +126,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    usage: Usage = NO_USAGE
     elapsed_s: float = 0.0  # of an ended part, by its node's clock; 0 = not known
     prologue_failed: bool = False
 
@@ -171,6 +173,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    usage: Usage = NO_USAGE  # of all its nodes
     held_cpus: int = 0  # of the run that ended last: on all its nodes
     held_memory_mb: int = 0  # and on its first node
     steps: tuple[StepRecord, ...] = ()  # those that are over, the newest, by number
@@ -254,6 +257,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     held_cpu_s: float = 0.0  # CPUs held by them times how long
     peak_memory_mb: int = 0  # of the task that needed most
     held_memory_mb: int = 0  # what that one held
+    usage: Usage = NO_USAGE  # of all tasks that ran
 
     @property
     def is_done(self) -> bool:

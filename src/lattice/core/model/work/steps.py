@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from lattice.core.model.work.usage import NO_USAGE, Usage
+
 KEPT_STEPS = 100  # of one allocation, the newest
 MAX_TASKS = 65_536
 
@@ -20,7 +22,9 @@ class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     lost: int = 0  # tasks whose node was lost
     message: str = ""
     cpu_s: float = 0.0
-    peak_memory_mb: int = 0  # of the largest task
+    peak_memory_mb: int = 0  # of all its processes on the node where they used most
+    usage: Usage = NO_USAGE
+    is_oom: bool = False  # processes of it were killed for lack of memory
     codes: tuple[tuple[int, int], ...] = ()
     launch_id: str = ""  # tells a repeated launch from a new one
 

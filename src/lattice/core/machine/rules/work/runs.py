@@ -27,6 +27,7 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
     StopIntent,
 )
+from lattice.core.model.work.usage import total_usage
 
 BACKOFF_FIRST_MS = 1_000
 MAX_BACKOFF_MS = 60_000
@@ -66,6 +67,7 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
         message=command.message,
         cpu_s=command.cpu_s,
         peak_memory_mb=command.peak_memory_mb,
+        usage=command.usage,
         elapsed_s=command.elapsed_s,
         prologue_failed=command.prologue_failed,
     )
@@ -226,6 +228,7 @@ def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part:
         message=part.message,
         cpu_s=sum(p.cpu_s for p in allocation.parts),
         peak_memory_mb=max((p.peak_memory_mb for p in allocation.parts), default=0),
+        usage=total_usage(p.usage for p in allocation.parts),
         elapsed_s=_elapsed_s(allocation),
     )
 

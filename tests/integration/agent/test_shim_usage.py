@@ -1,0 +1,68 @@
+"""What runs and steps used, and how a step ends that ran out of memory: real processes in real groups."""
+
+import signal
+import sys
+
+import pytest
+
+from tests.integration.agent.shim_process import ShimProcess
+from tests.integration.agent.test_shim_steps import about, request, step_end
+
+pytestmark = pytest.mark.root
+
+HOG = "x = bytearray(300 << 20)"
+BURN = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+WRITE = "import os\nf = open(os.environ['FILE'], 'wb')\nf.write(bytes(4 << 20))\nf.flush()\nos.fsync(f.fileno())"
+
+
+def test_run_that_uses_up_its_share_tells_how_long_it_waited(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    fields = root_shim.request(1, sys.executable, "-S", "-c", BURN, memory_mb=64)
+    agent.ask("start", **fields, limits={"cpus": 0.1, "pids": 50})
+    end = agent.ended(1)
+    assert end["throttled_s"] > 0
+    assert end["cpu_s"] >= 0.3
+    assert end["peak_pids"] >= 1
+
+
+def test_bytes_that_a_run_wrote_to_storage_are_counted(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    fields = root_shim.request(1, sys.executable, "-S", "-c", WRITE)
+    agent.ask("start", **{**fields, "env": {**fields["env"], "FILE": str(root_shim.dir / "written")}})
+    end = agent.ended(1)
+    assert end["cause"] == "exit", end
+    assert end["written_bytes"] >= 4 << 20
+    assert end["read_bytes"] >= 0
+
+
+def test_step_over_the_memory_limit_ends_alone(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    agent.ask("start", **root_shim.request(7, "sleep", "300", memory_mb=64), limits={"pids": 50})
+    program = f"import os, time\nif os.environ['RANK'] == '1':\n    {HOG}\nelse:\n    time.sleep(300)"
+    fields = request(root_shim, 7, sys.executable, "-S", "-c", program, tasks=2)
+    assert agent.ask("launch_step", **fields)["ok"]
+    while not (failed := [event for event in agent.events if event["event"] == "step" and event["tasks"]]):
+        agent.receive()
+    # The task that the kernel killed is named at once, whatever ends the others then.
+    (victim,) = failed[0]["tasks"]
+    assert (victim["rank"], victim["signal"]) == (1, signal.SIGKILL)
+    assert victim["oom"].startswith("limit 64 MB, peak 6")
+    assert "of rank 1" in victim["oom"]
+    agent.ask("end_step", **about(fields), grace_s=0.0, why="a task failed")
+    end = step_end(agent, 7)
+    assert (end["cause"], end["why"]) == ("oom", victim["oom"])
+    assert 40 < end["peak_memory_mb"] <= 64.5
+    assert end["peak_pids"] >= 2
+    assert agent.ask("list")["runs"][0]["phase"] == "running"
+    agent.ask("stop", number=7, run=1, grace_s=0.0, why="cancelled")
+    assert agent.ended(7)["cause"] == "stopped"
+
+
+def test_run_is_not_blamed_for_a_step_that_ran_out_of_memory(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    agent.ask("start", **root_shim.request(8, "sleep", "300", memory_mb=64))
+    fields = request(root_shim, 8, sys.executable, "-S", "-c", HOG)
+    assert agent.ask("launch_step", **fields)["ok"]
+    assert step_end(agent, 8)["cause"] == "oom"
+    agent.ask("signal", number=8, run=1, signal=int(signal.SIGKILL), to="entrypoint")
+    assert agent.ended(8)["cause"] == "signal"
