@@ -18,6 +18,7 @@ import select
 import signal
 import time
 
+from lattice.agent.shim.confinement.devices import DeviceGate
 from lattice.agent.shim.confinement.usage import Usage, read_usage
 from lattice.agent.shim.hierarchies import (
     READ_BYTES,
@@ -37,6 +38,7 @@ MAIN = "main"
 SPLIT_TRIES = 20
 # Controllers of v2 that count at no cost once the groups have them.
 COUNTED = ("memory", "pids", "io")
+SPLIT = (*COUNTED, "cpu")
 
 
 def is_plain_name(name: str) -> bool:
@@ -170,7 +172,7 @@ class Cgroup:
         On v2 a group cannot have both processes and such groups, so its processes move into one of them. Only when the first
         step comes: a move is slow, and most runs never need it.
         """
-        inner = tuple(controller for controller in self.counted if controller not in self.twins)
+        inner = tuple(each for each in self.counted if each not in self.twins and each in SPLIT)
         if not inner or self.is_split:
             return inner
         wanted = " ".join(f"+{controller}" for controller in inner)
@@ -202,7 +204,7 @@ class Cgroup:
 class CgroupRoot:
     """The folder below which one shim keeps the groups of its runs."""
 
-    __slots__ = ("_usable", "hierarchies", "name", "roots", "unified_root")
+    __slots__ = ("_usable", "gate", "hierarchies", "name", "roots", "unified_root")
 
     def __init__(self, name: str, hierarchies: Hierarchies) -> None:
         if hierarchies.unified is None:
@@ -214,15 +216,24 @@ class CgroupRoot:
         self.unified_root = f"{hierarchies.unified}/{name}"
         self.roots = {controller: f"{point}/{name}" for controller, point in hierarchies.v1.items()}
         self._usable: dict[str, bool] = {}  # by controller, once it was tried
+        self.gate = DeviceGate()
         os.makedirs(self.unified_root, exist_ok=True)
 
     def can_limit(self, controller: str) -> bool:
         """Whether groups below the root can be limited by the controller; tried once."""
         known = self._usable.get(controller)
         if known is None:
-            in_v1 = controller in self.roots
-            known = self._usable[controller] = self._open_v1(controller) if in_v1 else self.hand_down(controller)
+            known = self._usable[controller] = self._try(controller)
         return known
+
+    def _try(self, controller: str) -> bool:
+        if controller == "devices":
+            self.gate.probe(self.unified_root, has_v1="devices" in self.roots)
+            return self.gate.way == "bpf" or (self.gate.way == "v1" and self._open_v1(controller))
+        return self._open_v1(controller) if controller in self.roots else self.hand_down(controller)
+
+    def _is_in_v1(self, controller: str) -> bool:
+        return controller in self.roots and (controller != "devices" or self.gate.way == "v1")
 
     def _open_v1(self, controller: str) -> bool:
         folder = self.hierarchies.v1[controller]
@@ -253,7 +264,7 @@ class CgroupRoot:
         if not is_plain_name(name):
             raise ValueError(f"not a cgroup name: {name!r}")
         held = tuple(controller for controller in limits.controllers() if self.can_limit(controller))
-        twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if controller in self.roots}
+        twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if self._is_in_v1(controller)}
         more = (controller for controller in COUNTED if controller not in self.roots and self.can_limit(controller))
         counted = tuple(dict.fromkeys((*held, *more)))
         group = Cgroup(f"{self.unified_root}/{name}", twins, held, counted)
@@ -263,6 +274,8 @@ class CgroupRoot:
             for controller in held:
                 if controller in twins:
                     limits.write_v1(controller, twins[controller])
+                elif controller == "devices":
+                    self.gate.attach(group.path, limits.devices or ())
                 else:
                     limits.write_v2(controller, group.path)
         except OSError:

@@ -11,7 +11,7 @@ import os
 
 MOUNTINFO = "/proc/self/mountinfo"
 READ_BYTES = 1 << 16
-CONTROLLERS = ("memory", "cpu", "pids", "cpuset")
+CONTROLLERS = ("memory", "cpu", "pids", "cpuset", "devices")
 
 
 class Hierarchies:

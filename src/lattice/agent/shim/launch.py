@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from lattice.agent.shim.confinement.devices import MAX_RULES, Rule, parse_rule
 from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
 from lattice.agent.shim.namespace import mounts_of
 
@@ -147,7 +148,17 @@ def limits_of(request: dict[str, object]) -> Limits:
         cpus=float(cpus),
         pids=integer(asked, "pids", 0, MAX_PIDS),
         cpuset=tuple(_integers(asked, "cpuset", MAX_CPU)),
+        devices=_devices(asked),
     )
+
+
+def _devices(asked: dict[str, object]) -> tuple[Rule, ...] | None:
+    rules = asked.get("devices")
+    if rules is None:
+        return None
+    if not isinstance(rules, list) or len(rules) > MAX_RULES:
+        raise ValueError(f"limits.devices is not a list of at most {MAX_RULES}")
+    return tuple(parse_rule(rule) for rule in rules)
 
 
 def _texts(request: dict[str, object], key: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from lattice.agent.shim.confinement.devices import Rule, write_v1
 from lattice.agent.shim.hierarchies import read_bytes, write_text
 
 CPU_PERIOD_US = 100_000
@@ -21,17 +22,31 @@ MAX_CPUS = 1 << 16
 class Limits:
     """0 or empty means: not limited. `cpus` is the share of CPU time, in CPUs; `cpuset` are the CPUs it may use at all."""
 
-    __slots__ = ("cpus", "cpuset", "memory_mb", "pids")
+    __slots__ = ("cpus", "cpuset", "devices", "memory_mb", "pids")
 
-    def __init__(self, memory_mb: int = 0, cpus: float = 0.0, pids: int = 0, cpuset: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        memory_mb: int = 0,
+        cpus: float = 0.0,
+        pids: int = 0,
+        cpuset: tuple[int, ...] = (),
+        devices: tuple[Rule, ...] | None = None,
+    ) -> None:
         self.memory_mb = memory_mb
         self.cpus = cpus
         self.pids = pids
         self.cpuset = cpuset
+        self.devices = devices  # None: all of them
 
     def controllers(self) -> tuple[str, ...]:
         """Which controllers have to hold this run."""
-        asked = {"memory": self.memory_mb, "cpu": self.cpus, "pids": self.pids, "cpuset": self.cpuset}
+        asked = {
+            "memory": self.memory_mb,
+            "cpu": self.cpus,
+            "pids": self.pids,
+            "cpuset": self.cpuset,
+            "devices": self.devices is not None,
+        }
         return tuple(name for name, value in asked.items() if value)
 
     def write_v1(self, controller: str, folder: str) -> None:
@@ -91,7 +106,11 @@ def _cpuset_v2(limits: Limits, folder: str) -> None:
     write_text(f"{folder}/cpuset.cpus", limits.cpu_list)
 
 
-_V1 = {"memory": _memory_v1, "cpu": _cpu_v1, "pids": _pids, "cpuset": _cpuset_v1}
+def _devices_v1(limits: Limits, folder: str) -> None:
+    write_v1(folder, limits.devices or ())
+
+
+_V1 = {"memory": _memory_v1, "cpu": _cpu_v1, "pids": _pids, "cpuset": _cpuset_v1, "devices": _devices_v1}
 _V2 = {"memory": _memory_v2, "cpu": _cpu_v2, "pids": _pids, "cpuset": _cpuset_v2}
 
 
