@@ -181,6 +181,40 @@ async def test_servers_join_as_learners_and_get_a_vote(tmp_path: Path, certifica
 
 
 @scenario
+async def test_a_server_has_joined_when_its_own_member_knows_of_its_vote(
+    tmp_path: Path, certificates: CertificateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (EtcdMember(settings_for(tmp_path, name, certificates)) for name in ("s1", "s2"))
+    promote = EtcdClient.promote
+    heard = asyncio.Event()
+
+    async def unheard(self: EtcdClient, member_id: int) -> None:
+        """Promoted by the first one alone, while the second hears nothing."""
+        pid = second.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await promote(self, member_id)
+        except EtcdError:
+            os.kill(pid, signal.SIGCONT)
+            raise
+
+        def hear() -> None:
+            heard.set()
+            os.kill(pid, signal.SIGCONT)
+
+        asyncio.get_running_loop().call_later(0.3, hear)
+
+    monkeypatch.setattr(EtcdClient, "promote", unheard)
+    async with stopping(second, first):
+        await first.bootstrap()
+        await second.join([first.settings.client_endpoint])
+        assert heard.is_set()
+        async with second.client() as client:
+            assert not (await client.status()).isLearner
+
+
+@scenario
 async def test_a_name_is_taken_only_once(tmp_path: Path, certificates: CertificateFolder) -> None:
     first = EtcdMember(settings_for(tmp_path, "s1", certificates))
     twin = EtcdMember(settings_for(tmp_path / "elsewhere", "s1", certificates))

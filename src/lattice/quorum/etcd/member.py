@@ -354,13 +354,19 @@ class EtcdMember:
                 mine = next((m for m in members if self.settings.peer_url in m.peerURLs), None)
                 if mine is None:
                     raise MemberFailed(f"member {self.settings.name} was removed while it joined")
-                if not mine.isLearner:
+                if mine.isLearner:
+                    await seed.promote(mine.ID)
+                elif await self._votes():
                     return
-                await seed.promote(mine.ID)
             except EtcdError as error:
                 why = str(error)
-                await asyncio.sleep(_POLL_S * 4)
+            await asyncio.sleep(_POLL_S)
         raise MemberFailed(f"member {self.settings.name} has not caught up after {within_s:.0f} s: {why}")
+
+    async def _votes(self) -> bool:
+        """Whether the member itself has heard of its promotion; until then it refuses to read and to write."""
+        async with self.client() as client:
+            return not (await client.status(1.0)).isLearner
 
     async def _start(self, origin: Origin) -> None:
         if self.pid is not None:
