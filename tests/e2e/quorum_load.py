@@ -16,7 +16,11 @@ from tests.chaos.generator import Observer
 from tests.chaos.history import History, read_journal, recording, seen
 from tests.chaos.history import Submission as Sent
 
-CLIENTS = 20
+CLIENTS = 10
+# Submissions that are waited for before and after something is done to the servers.
+MANY = 20
+# Each look at the servers costs them a question to all the others.
+LOOK_EVERY_S = 0.25
 UNFINISHED = "Pending,Starting,Running,Stopping"
 
 
@@ -156,7 +160,9 @@ def all_healthy(cluster: LocalCluster) -> bool:
 
 
 def wait_healthy(cluster: LocalCluster) -> None:
-    eventually(lambda: cluster.leader() and all_healthy(cluster), "all servers are back", within_s=60)
+    eventually(
+        lambda: all_healthy(cluster) and cluster.leader(), "all servers are back", within_s=60, every_s=LOOK_EVERY_S
+    )
 
 
 def wait_agreeing(cluster: LocalCluster, count: int = 3) -> dict[str, Any]:
@@ -172,7 +178,7 @@ def wait_agreeing(cluster: LocalCluster, count: int = 3) -> dict[str, Any]:
         assert None in digests or len(digests) == 1, status
         return status if len(members) == count and None not in digests and len(indexes) == 1 else None
 
-    return eventually(look, f"{count} servers agree", within_s=60)
+    return eventually(look, f"{count} servers agree", within_s=60, every_s=LOOK_EVERY_S)
 
 
 def kill_both(cluster: LocalCluster, server: str) -> None:

@@ -138,7 +138,7 @@ def wait_agreeing(cluster: LocalCluster, names: Sequence[str]) -> None:
         assert None in digests or len(digests) == 1, found
         return [member["name"] for member in found] == sorted(names) and None not in digests
 
-    eventually(look, f"{names} agree", within_s=60)
+    eventually(look, f"{names} agree", within_s=60, every_s=0.25)
 
 
 def test_a_server_joins_by_invitation_serves_and_is_removed_again(servers: LocalCluster, tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ class Load:
     def _submit(self, url: str) -> None:
         # Without repeating anything: what fails is seen.
         with Client(url, token=self._cluster.token, retry_for=0) as client:
-            while not self._over.wait(0.02):
+            while not self._over.wait(0.1):
                 try:
                     client.submit(Submission(entrypoint="true"))
                     self.done += 1

@@ -8,7 +8,7 @@ import pytest
 
 from lattice.testing import eventually
 from tests.conftest import require_program
-from tests.e2e.quorum_load import CLIENTS, Load, all_allocations, wait_agreeing, wait_healthy
+from tests.e2e.quorum_load import MANY, Load, all_allocations, wait_agreeing, wait_healthy
 from tests.e2e.server_hosts import HostCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(240)]
@@ -53,16 +53,16 @@ def test_a_leader_that_is_cut_off_writes_nothing_and_the_majority_goes_on(hosts:
         hosts.wait_state(one["id"], "Running")
     refused: list[str] = []
     with Load(hosts, scratch, pause_s=0.5) as load:
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         load.fault(f"cut off {old}", loses_work=True)
         with hosts.cut_off(old):
             begin = time.monotonic()
             while time.monotonic() < begin + CUT_OFF_S:
                 refused.append(refused_by(hosts, old, f"minority-{len(refused)}"))
-            load.wait_for_more(CLIENTS)
+            load.wait_for_more(MANY)
             assert eventually(lambda: leader_beside(hosts, others[0]), "a new leader") in others
         wait_healthy(hosts)
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
     for one in kept:
         seen = hosts.allocation(one["id"])
         assert (seen["state"], seen["run"]) == ("Running", 1)

@@ -13,7 +13,7 @@ import pytest
 from lattice.testing import LocalCluster, eventually
 from lattice_sdk import Client, Submission
 from tests.conftest import require_program
-from tests.e2e.quorum_load import CLIENTS, Load, kill_both, wait_agreeing, wait_healthy
+from tests.e2e.quorum_load import MANY, Load, kill_both, wait_agreeing, wait_healthy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -69,12 +69,12 @@ def test_kills_of_the_leader_under_load_lose_nothing_and_run_nothing_twice(
     servers: LocalCluster, scratch: Path
 ) -> None:
     with Load(servers, scratch) as load:
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         for _ in range(KILLS):
             leader = servers.leader()
             load.fault(f"kill {leader}")
             kill_both(servers, leader)
-            load.wait_for_more(CLIENTS * 3)
+            load.wait_for_more(MANY * 3)
             wait_healthy(servers)
     load.check()
     wait_agreeing(servers)
@@ -141,7 +141,7 @@ def times_led(cluster: LocalCluster) -> int:
 
 def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluster, scratch: Path) -> None:
     with Load(servers, scratch) as load:
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         leader = servers.leader()
         successor = next(name for name in servers.urls if name != leader)
         assert successor in servers.cli("admin", "raft", "transfer-leader", successor).stdout
@@ -152,17 +152,17 @@ def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluste
         assert status == 200, answer
         assert answer["leader"] not in ("", successor)
         assert times_led(servers) == terms + 1
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
     load.check()
     assert load.longest_gap_s() < LONGEST_GAP_S
 
 
 def test_a_rolling_restart_costs_no_request(servers: LocalCluster, scratch: Path) -> None:
     with Load(servers, scratch) as load:
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         for name in servers.urls:
             servers.wait_replaced(servers.kill("server", name, signal.SIGTERM))
-            load.wait_for_more(CLIENTS)
+            load.wait_for_more(MANY)
             wait_healthy(servers)
     load.check()
     wait_agreeing(servers)
@@ -170,16 +170,16 @@ def test_a_rolling_restart_costs_no_request(servers: LocalCluster, scratch: Path
 
 def test_a_leader_that_stood_still_writes_nothing_when_it_is_back(servers: LocalCluster, scratch: Path) -> None:
     with Load(servers, scratch) as load:
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         leader = servers.leader()
         load.fault(f"{leader} stands still")
         with servers.stopped("etcd", leader), servers.stopped("server", leader):
             begin = time.monotonic()
-            load.wait_for_more(CLIENTS)
+            load.wait_for_more(MANY)
             # It has to stand still for longer than any lease.
             while time.monotonic() < begin + 10:
                 load.wait_for_more(1)
-        load.wait_for_more(CLIENTS)
+        load.wait_for_more(MANY)
         assert servers.leader() != leader
     load.check()
     wait_agreeing(servers)

@@ -293,7 +293,7 @@ class LocalCluster:
                         return str(answer["leader"])
             return ""
 
-        return eventually(look, "a leader", within_s=within_s)
+        return eventually(look, "a leader", within_s=within_s, every_s=0.2)
 
     @contextmanager
     def stopped(self, role: str, name: str | None = None) -> Iterator[ClusterProcess]:
