@@ -8,8 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,9 @@ def test_cluster_json_names_every_process_and_follows_their_deaths(cluster: Loca
     def roles() -> list[tuple[str, str]]:
         return sorted((process.role, process.name) for process in cluster.file.processes)
 
+    def is_not_named(pid: int) -> bool:
+        return pid not in {process.pid for process in cluster.file.processes}
+
     nodes = sorted(cluster.nodes())
     whole = sorted(
         [("supervisor", "supervisor"), ("server", "server")]
@@ -92,8 +95,7 @@ def test_cluster_json_names_every_process_and_follows_their_deaths(cluster: Loca
         assert start_of(process.pid) == process.started
     for role, name in (("agent", nodes[0]), ("shim", nodes[0]), ("server", "server")):
         dead = cluster.kill(role, name)
-        time.sleep(0.2)
-        assert dead.pid not in {process.pid for process in cluster.file.processes}
+        eventually(partial(is_not_named, dead.pid), "cluster.json does not name the dead one")
         cluster.wait_replaced(dead)
     eventually(lambda: roles() == whole, "all processes in cluster.json again")
     assert stat.S_IMODE((cluster.directory / "cluster.json").stat().st_mode) == 0o600

@@ -26,6 +26,7 @@ from lattice_sdk import Client, NotAuthenticated
 from tests.e2e.scripted_browser import ask as fetch
 from tests.e2e.scripted_browser import log_in as browse
 from tests.e2e.site_authority import SiteAuthority
+from tests.integration.quorum.etcd_world import free_address
 
 pytestmark = pytest.mark.e2e
 HERE = Path(__file__).parent
@@ -322,14 +323,9 @@ def test_production_refuses_to_start_without_what_makes_it_safe(
     assert "Traceback" not in outcome.stderr
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def test_login_at_a_provider_of_somebody_else(tmp_path: Path) -> None:
     """oidc-provider-mock: its access tokens say nothing, so the cluster is shown the other one."""
-    port = free_port()
+    port = int(free_address().rpartition(":")[2])
     issuer = f"http://localhost:{port}"
     program = Path(sys.executable).with_name("oidc-provider-mock")
     site = Site(tmp_path, issuer, SiteAuthority(tmp_path / "tls"))

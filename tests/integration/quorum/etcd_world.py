@@ -1,6 +1,7 @@
 """Real etcd members for tests, on loopback and free ports, with certificates of their own; they die with the test."""
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -24,16 +25,30 @@ from tests.conftest import require_program
 VERSION = (3, 4, 23)
 
 
+def _own_ports() -> Iterator[int]:
+    """Below those that the kernel gives to connections and those of local clusters: they could take one while its member is down.
+
+    Each worker of the suite has its own, and gives none out again before all others had their turn.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    ports = list(range(10_000 + worker % 5 * 1000, 11_000 + worker % 5 * 1000))
+    random.SystemRandom().shuffle(ports)
+    return itertools.cycle(ports)
+
+
+_PORTS = _own_ports()
+
+
 def free_address() -> str:
-    """An address below those that the kernel gives to connections: one of them could take it while its member is down."""
-    while True:
-        port = random.randrange(10_000, 32_000)
+    """An address that nobody else is given until it is used."""
+    for port in _PORTS:
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
         return f"127.0.0.1:{port}"
+    raise AssertionError("the ports never end")
 
 
 def new_certificates(folder: Path) -> CertificateFolder:
