@@ -208,6 +208,11 @@ class ShimProcess:
         self.process.kill()
         self.process.wait()
 
+    def cpu_s(self) -> float:
+        """Time at work of the shim and of what it started that has ended."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
     def run_dir(self, number: int, run: int = 1) -> Path:
         return self.dir / "runs" / f"{number}.{run}"
 

@@ -294,11 +294,12 @@ def test_workload_runs_as_the_user_asked_for(root_shim: ShimProcess) -> None:
 
 def test_burst_of_short_runs_completes(shim: ShimProcess, agent: Client) -> None:
     count = 200
-    began = time.monotonic()
+    before_s = shim.cpu_s()
     for number in range(1, count + 1):
         agent.send("start", **shim.request(number, "true"))
     causes = {agent.ended(number)["cause"] for number in range(1, count + 1)}
-    rate = count / (time.monotonic() - began)
+    spent_s = shim.cpu_s() - before_s
     assert causes == {"exit"}
-    assert rate > 25, f"{rate:.0f} runs/s"
+    # What others do on the machine makes it late, and hardly dearer: 25 runs a second on one core.
+    assert spent_s < count / 25, f"{count / spent_s:.0f} runs/s"
     wait_for(lambda: shim.groups() == [], "the cgroups to be removed")
