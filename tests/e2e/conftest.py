@@ -1,6 +1,6 @@
 """One cluster for all tests that leave it as they found it: everybody's work ended, every node Ready."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,12 +8,40 @@ import pytest
 from lattice.testing import LocalCluster
 
 NODES = 3
+HERE = Path(__file__).parent
+
+_started: list[LocalCluster] = []
+
+
+def _stop() -> None:
+    while _started:
+        _started.pop().remove()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """The cluster ends with the last test of this folder: its heartbeats would go on beside all that follow."""
+    try:
+        yield
+    finally:
+        if nextitem is None or HERE not in nextitem.path.parents:
+            _stop()
 
 
 @pytest.fixture(scope="session")
-def shared_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(nodes=NODES) as cluster:
-        yield cluster
+def last_resort() -> Iterator[None]:
+    """Where the last test was not the one that was expected to be."""
+    yield
+    _stop()
+
+
+@pytest.fixture
+def shared_cluster(last_resort: None) -> LocalCluster:
+    if not _started:
+        cluster = LocalCluster(nodes=NODES)
+        cluster.__enter__()
+        _started.append(cluster)
+    return _started[0]
 
 
 @pytest.fixture
