@@ -345,6 +345,44 @@ def test_a_removed_server_reads_and_writes_the_log_no_more(servers: LocalCluster
     servers.run("true")
 
 
+def spoil_the_end(wal: Path) -> None:
+    """As a disk does that lost its last writes. etcd fills the file with zeros beforehand."""
+    content = wal.read_bytes()
+    end = len(content.rstrip(b"\0"))
+    with wal.open("r+b") as file:
+        file.seek(end - 1)
+        file.write(bytes([content[end - 1] ^ 0x10]))
+
+
+def test_a_member_whose_log_lost_its_end_says_what_to_do_and_comes_back_that_way(
+    servers: LocalCluster, tmp_path: Path
+) -> None:
+    with machine(servers, "s5", tmp_path) as fresh:
+        invite(servers, fresh)
+        fresh.start("--join", "--join-token-file", str(fresh.token))
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s5"])
+        done = servers.run("true")
+        wait_agreeing(servers, ["s1", "s2", "s3", "s5"])
+        fresh.end()
+        (wal,) = sorted((fresh.data / "etcd").rglob("*.wal"))[-1:]
+        spoil_the_end(wal)
+        (fresh.data / "endpoints.json").unlink(missing_ok=True)
+        code, said = fresh.run()
+        assert (code, "its data is damaged" in said, "members remove s5" in said) == (2, True, True), said
+        servers.cli("admin", "raft", "members", "remove", "s5")
+        shutil.rmtree(fresh.data)
+        fresh.token.unlink()
+        invite(servers, fresh)
+        fresh.start("--join", "--join-token-file", str(fresh.token))
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s5"])
+        with Client(fresh.url, token=servers.token) as client:
+            assert client.get_allocation(done["id"]).state == "Completed"
+        servers.cli("admin", "raft", "members", "remove", "s5")
+        assert fresh.wait_end() == 3
+
+
 def test_users_of_etcd_are_required_after_an_upgrade_is_finalized(tmp_path: Path) -> None:
     require_program("etcd")
     server, reach = lone_server(tmp_path)

@@ -58,3 +58,24 @@ def test_what_has_no_effect_is_warned_of_and_what_is_refused_is_said(api: FakeAp
     outcome = cli("submit", path)
     assert outcome.code == 1
     assert outcome.err.startswith("error: invalid partition specified: x\n  hint: known partitions: default")
+
+
+@pytest.mark.parametrize(
+    ("directive", "refusal", "said"),
+    [
+        ("--nodes=x", 'sbatch: error: "x" is not a valid node count\n', 'line 3: "x" is not a valid node count'),
+        (
+            "--foo=1",
+            "sbatch: unrecognized option '--foo=1'\nTry \"sbatch --help\" for more information\n",
+            "line 3: unrecog",
+        ),
+        ("--nodes=2", "sbatch: error: invalid partition specified: x\n", "error: invalid partition specified: x"),
+    ],
+)
+def test_a_refused_line_is_named_with_its_file(api: FakeApi, cli: Cli, directive: str, refusal: str, said: str) -> None:
+    path = cli.write("s.sh", f"#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH {directive}\ntrue\n")
+    api.on("POST", "/slurm/commands", Reply(json={"stderr": refusal, "code": 1}))
+    outcome = cli("submit", path)
+    assert outcome.code == 1
+    assert said in outcome.err
+    assert (f"{path}, line 3: " in outcome.err) == said.startswith("line 3")

@@ -27,6 +27,18 @@ def test_a_lost_beginning_is_told_beside_the_output(api: FakeApi, cli: Cli) -> N
     assert cli("logs", "-f", "--tail=1", "a17").err == ""
 
 
+def test_an_empty_stdout_points_to_stderr_where_there_is_something(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", Reply(raw=b""), Reply(raw=b"oops\n"), Reply(raw=b""), Reply(raw=b""))
+    outcome = cli("logs", "a17", "--node=n1")
+    assert (outcome.code, outcome.raw) == (0, b"")
+    assert "nothing was written to stdout; stderr has output: lattice logs a17 --stderr" in outcome.err
+    assert dict(api.last().query) == {"stream": "stderr", "tail": "1", "node": "n1"}
+    assert cli("logs", "a17").err == ""
+    count = len(api.asked)
+    assert cli("logs", "a17", "--stderr").err == ""
+    assert len(api.asked) == count + 1
+
+
 def test_logs_as_json(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"one\n"))
     assert cli("logs", "a17", "-o", "json").json == {"id": "a17", "stream": "stdout", "data": "one\n"}

@@ -108,3 +108,11 @@ def test_weights_are_set_by_factor(api: FakeApi, cli: Cli) -> None:
 def test_weights_that_say_nothing_are_refused(line: tuple[str, ...], api: FakeApi, cli: Cli) -> None:
     assert cli("admin", "vcluster", "set-weights", *line).code == 2
     assert api.asked == []
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "much"])
+def test_a_weight_that_is_no_number_is_refused_in_words(api: FakeApi, cli: Cli, text: str) -> None:
+    outcome = cli("admin", "vcluster", "set-weights", "gpu", f"--priority={text}")
+    assert outcome.code == 2
+    assert f'argument --priority: a weight is a number of at least 0, not "{text}"' in outcome.err
+    assert api.asked == []

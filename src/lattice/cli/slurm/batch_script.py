@@ -4,6 +4,7 @@ Flags without a counterpart in Slurm cannot be combined with such lines; a scrip
 """
 
 import os
+import time
 from dataclasses import fields
 
 from lattice.cli.context import Context
@@ -56,7 +57,7 @@ def submit_batch_script(options: SubmitOptions, context: Context) -> str:
         gid=os.getgid(),
         request_id=options.request_id,
     )
-    _tell(answer, context)
+    _tell(answer, options, context)
     return answer.stdout.strip()
 
 
@@ -104,10 +105,10 @@ def _environment(options: SubmitOptions, context: Context) -> dict[str, str]:
     return {**found, **dict(parse_pair(text, "--env") for text in options.env)}
 
 
-def _tell(answer: SlurmAnswer, context: Context) -> None:
+def _tell(answer: SlurmAnswer, options: SubmitOptions, context: Context) -> None:
     lines = answer.stderr.splitlines()
     if answer.code:
-        raise _refusal(lines)
+        raise _refusal(lines, _place(lines, options))
     for line in lines:
         text = line.removeprefix(_WARNING)
         if text == line:
@@ -119,6 +120,24 @@ def _tell(answer: SlurmAnswer, context: Context) -> None:
             context.warn(text)
 
 
-def _refusal(lines: list[str]) -> CommandError:
+def _place(lines: list[str], options: SubmitOptions) -> str:
+    """Which line of the script is refused: the one that is refused in the same words by itself; empty if it is none of them."""
+    from lattice.slurm.faults import Fault
+    from lattice.slurm.submit.directives import read_directives
+    from lattice.slurm.submit.getopt import Grammar
+    from lattice.slurm.submit.job import merge
+    from lattice.slurm.submit.options import options_of
+
+    grammar = Grammar(PROGRAM, options_of(PROGRAM))
+    for directive in read_directives(options.script or ""):
+        try:
+            merge([grammar.read(directive.words).given], program=PROGRAM, now=time.time())
+        except Fault as fault:
+            if list(fault.lines) == lines:
+                return f"{options.default_name or 'stdin'}, line {directive.line}: "
+    return ""
+
+
+def _refusal(lines: list[str], place: str) -> CommandError:
     texts = [line.removeprefix(_ERROR).removeprefix(f"{PROGRAM}: ") for line in lines]
-    return CommandError(texts[0] if texts else "the script was refused", hint="; ".join(texts[1:]))
+    return CommandError(place + (texts[0] if texts else "the script was refused"), hint="; ".join(texts[1:]))

@@ -85,7 +85,7 @@ class PeerPlane:
             self.skew,
             PeerClient(self.pool),
             problem,
-            warning,
+            lambda: "; ".join(filter(None, (warning(), self.access.warning))),
         )
         self.membership = QuorumMembership(
             config.name,

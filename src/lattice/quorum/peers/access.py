@@ -23,6 +23,7 @@ class Access:
     def __init__(self, client: EtcdClient, certificates: CertificateFolder) -> None:
         self._client = client
         self._certificates = certificates
+        self.warning = ""  # what an operator should know of this server; from `enter` on
 
     async def enter(self) -> None:
         """Adds this server's user if it is not there yet. Raises EtcdDenied if users are required and it has none."""
@@ -30,11 +31,12 @@ class Access:
         if user:
             await users.add(self._client, user)
         else:
-            _log.warning(
-                "the client certificate of this server names no user of etcd, because %s is missing or cannot be used: "
-                "until it is copied from another server and this one restarted, a removed server keeps its access to the log",
-                self._certificates.authority_key,
+            self.warning = (
+                f"its client certificate names no user of etcd, because {self._certificates.authority_key} is missing or "
+                "cannot be used: copy it from another server and restart this one; "
+                "until then a removed server keeps its access to the log"
             )
+            _log.warning("%s", self.warning)
 
     async def keep(self, level: Callable[[], int]) -> None:
         """Requires users as soon as the cluster's level allows it; then deletes those of no server. Runs until it is cancelled."""

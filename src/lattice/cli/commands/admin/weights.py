@@ -22,6 +22,13 @@ class Options:
     weights: Mapping[str, float] = field(default_factory=dict)  # those given, by factor
 
 
+def weight(text: str) -> float:
+    try:
+        return finite(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'a weight is a number of at least 0, not "{text}"') from None
+
+
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="name of the vCluster")
     parser.add_argument("--name", metavar="NAME", help="same as the positional NAME")
@@ -33,7 +40,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset", action="store_true", help="clear all weights, then set the given ones")
     group = parser.add_argument_group("weights (at least 0; weights not given are unchanged)")
     for factor, meaning in FACTORS.items():
-        group.add_argument(f"--{factor.replace('_', '-')}", type=finite, metavar="W", help=meaning)
+        group.add_argument(f"--{factor.replace('_', '-')}", type=weight, metavar="W", help=meaning)
 
 
 def gather(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:

@@ -75,9 +75,21 @@ def _print(options: Options, context: Context) -> int:
         text = b"".join(pieces).decode("utf-8", "replace")
         structured(context, {"id": options.id, "stream": options.stream, "data": text})
     else:
+        written = 0
         for piece in pieces:
-            context.streams.stdout.write(piece)
+            written += context.streams.stdout.write(piece)
+        if not written:
+            _point_to_stderr(options, context)
     return OK
+
+
+def _point_to_stderr(options: Options, context: Context) -> None:
+    """Says where the output is when stdout is empty: programs write their errors to stderr."""
+    if options.stderr or options.tail == 0:
+        return
+    there = context.client.iter_logs(options.id, stream="stderr", tail=1, node=options.node, run=options.run)
+    if any(there):
+        context.note(f"nothing was written to stdout; stderr has output: lattice logs {options.id} --stderr")
 
 
 def _note_dropped(options: Options, context: Context, count: int) -> None:
