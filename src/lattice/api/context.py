@@ -41,8 +41,9 @@ class Context:
     @property
     def default_vcluster(self) -> str:
         """Where a submission goes that names none: as the cluster is set or, unset, as the server is configured."""
-        wanted = self.state.settings.get(DEFAULT_VCLUSTER, "")
-        return wanted if wanted in self.state.vclusters else self.services.default_vcluster
+        state = self.state
+        wanted = state.settings.get(DEFAULT_VCLUSTER, "")
+        return wanted if wanted in state.vclusters else self.services.default_vcluster
 
     def reach(self, permission: Permission) -> Reach:
         return reach_of(self.identity, permission)

@@ -1,6 +1,6 @@
 """Which protocol version a client of the API speaks: said in a header by those that know versions, checked before anything else."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
@@ -29,8 +29,9 @@ HEADER = "x-lattice-protocol"
 ANSWER = header(OURS[Border.CLIENT])
 
 
+@lru_cache(maxsize=64)
 def check_client(said: str) -> None:
-    """Raises ApiError when the client and this server have no version in common."""
+    """Raises ApiError when the client and this server have no version in common. All clients of a release say the same."""
     try:
         negotiate(OURS[Border.CLIENT], parse_offer(said), them="this client")
     except ValueError as error:

@@ -10,6 +10,7 @@ clock comes back or a caller that has compared it with other servers calls `acce
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from lattice.ports.clock import Clock
 
@@ -18,9 +19,8 @@ STEP_LIMIT_S = 60.0
 SLEW = 0.05
 
 
-def boot_s() -> float:
-    """Seconds since boot, including time in suspend; it cannot be set."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+boot_s: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+"""Seconds since boot, including time in suspend; it cannot be set."""
 
 
 class LogClock:
@@ -33,6 +33,7 @@ class LogClock:
         self, clock: Clock, step_limit_s: float = STEP_LIMIT_S, steady_s: Callable[[], float] | None = None
     ) -> None:
         self._clock = clock
+        self.monotonic_s = clock.monotonic_s
         self._limit_ms = step_limit_s * 1000
         self._steady_s = steady_s or clock.monotonic_s
         self._read_s = self._steady_s()
@@ -52,15 +53,18 @@ class LogClock:
         """Calls back with the size of each detected jump in seconds."""
         self._on_jump.append(callback)
 
-    def monotonic_s(self) -> float:
-        return self._clock.monotonic_s()
-
     def now_ms(self) -> int:
+        # Every request reads the time several times: written out for the usual case, that the clock has not jumped.
         steady_s = self._steady_s()
-        self._watch_jumps(steady_s)
-        passed_ms = max(0.0, (steady_s - self._read_s) * 1000)
+        offset_ms = self._clock.now_ms() - steady_s * 1000
+        if not self._jump_ms and -self._limit_ms <= offset_ms - self._offset_ms <= self._limit_ms:
+            self._offset_ms = offset_ms
+        else:
+            self._watch_jumps(offset_ms)
+        right_ms = steady_s * 1000 + self._offset_ms
+        slow_ms = self._now_ms + max(0.0, (steady_s - self._read_s) * 1000) * (1 - SLEW)
         self._read_s = steady_s
-        self._now_ms = max(self._now_ms + passed_ms * (1 - SLEW), steady_s * 1000 + self._offset_ms)
+        self._now_ms = right_ms if right_ms > slow_ms else slow_ms
         return int(self._now_ms)
 
     def note(self, at: int) -> None:
@@ -76,8 +80,8 @@ class LogClock:
     def _offset_at(self, steady_s: float) -> float:
         return self._clock.now_ms() - steady_s * 1000
 
-    def _watch_jumps(self, steady_s: float) -> None:
-        offset_ms, had_jumped = self._offset_at(steady_s), self._jump_ms != 0.0
+    def _watch_jumps(self, offset_ms: float) -> None:
+        had_jumped = self._jump_ms != 0.0
         jump_ms = offset_ms - self._offset_ms
         if abs(jump_ms) <= self._limit_ms:
             self._offset_ms, self._jump_ms = offset_ms, 0.0

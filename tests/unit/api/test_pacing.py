@@ -19,13 +19,16 @@ from lattice.wire.slurm.commands import SlurmAnswer
 @pytest.mark.parametrize("reverse", [False, True])
 @given(items=st.lists(st.tuples(st.integers(0, 5), st.integers())))
 def test_sorting_in_slices_sorts_like_sorted(items: list[tuple[int, int]], *, reverse: bool) -> None:
-    many = items * 400
-    found = asyncio.run(sorted_in_slices(many, lambda item: item[0], Pace(), reverse=reverse))
+    many = items * 20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pacing, "_SORTED_TOGETHER", 100)
+        found = asyncio.run(sorted_in_slices(many, lambda item: item[0], Pace(), reverse=reverse))
     assert found == sorted(many, key=lambda item: item[0], reverse=reverse)
 
 
 def test_others_have_their_turn_while_a_long_list_is_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "SLICE_S", 0.0)
+    monkeypatch.setattr(pacing, "_SORTED_TOGETHER", 500)
 
     async def turns() -> int:
         had = 0
@@ -37,7 +40,7 @@ def test_others_have_their_turn_while_a_long_list_is_sorted(monkeypatch: pytest.
                 await asyncio.sleep(0)
 
         beside = asyncio.create_task(other())
-        await sorted_in_slices(range(10_000, 0, -1), lambda item: item, Pace())
+        await sorted_in_slices(range(2_000, 0, -1), lambda item: item, Pace())
         beside.cancel()
         return had
 

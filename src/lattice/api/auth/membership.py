@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
 
 from msgspec.structs import replace
 
@@ -36,7 +37,7 @@ class Memberships:
         # A record is never changed, only replaced: the same records say the same.
         if len(tenants) != len(self._seen):
             return False
-        return all(new is old for new, old in zip(tenants.values(), self._seen, strict=True))
+        return all(map(is_, tenants.values(), self._seen))
 
 
 def _index(tenants: list[Tenant]) -> dict[str, Membership]:

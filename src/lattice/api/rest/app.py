@@ -36,8 +36,16 @@ class RestApp:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        routes = _operation_routes(services)
+        # Addresses without names in them are looked up; the router tries one route after the other.
+        self._plain = {
+            (method, route.path): route.endpoint
+            for route in routes
+            if not route.param_convertors
+            for method in route.methods or ()
+        }
         self._router = Router(
-            routes=[*_operation_routes(services), *_public_routes(services)],
+            routes=[*routes, *_public_routes(services)],
             redirect_slashes=False,
             default=_nothing_here,
         )
@@ -61,6 +69,11 @@ class RestApp:
             scope["path"] = _OTHER_SPELLINGS[path]
         if b"consistency=" in scope["query_string"]:
             choose_consistency(scope)
+        plain = self._plain.get((scope["method"], scope["path"]))
+        if plain is not None:
+            scope["path_params"] = {}
+            await plain(scope, receive, send)
+            return
         # Makes the router raise for a wrong method instead of answering in plain text.
         scope["app"] = self
         try:

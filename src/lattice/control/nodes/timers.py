@@ -52,7 +52,7 @@ class NodeTimers:
     def current(self) -> TimerSettings:
         """The timers in force."""
         settings = self._replica.state.settings
-        made_of = tuple(settings.get(key) for key in KEYS.values())
+        made_of = tuple(map(settings.get, KEYS.values()))  # asked for at every change of the state
         if made_of != self._made_of:
             changed = {
                 name: float(text)
@@ -68,7 +68,7 @@ class NodeTimers:
     def shortest_s(self) -> float:
         timers = self.current
         all_of_them = (timers.timeout_s, timers.grace_s, timers.borrowed_grace_s, timers.boot_timeout_s)
-        return min(each for each in all_of_them if each)
+        return min(filter(None, all_of_them))
 
     def wait_s(self, node: Node) -> float:
         """How long after its last sign of life the node's state changes."""

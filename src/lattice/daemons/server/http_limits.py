@@ -19,6 +19,7 @@ REST_SHARE, LOCAL_SHARE, GRPC_SHARE, AGENT_SHARE = 0.25, 0.125, 0.125, 0.5
 MAX_DESCRIPTORS = 1 << 20
 # The whole body may take this many times its idle time-out.
 _WHOLE_BODY = 10
+_EXPECT_LENGTH = len("expect")
 _STATUS = {
     431: b"HTTP/1.1 431 Request Header Fields Too Large\r\n",
     408: b"HTTP/1.1 408 Request Timeout\r\n",
@@ -168,16 +169,14 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_bytes += len(name) + len(value) + 4
-        limits = self.gate.limits
-        if (
-            self._is_refused
-            or self._header_bytes + len(self.url) > limits.head_bytes
-            or len(self.headers) >= limits.headers
-        ):
+        size = self._header_bytes = self._header_bytes + len(name) + len(value) + 4
+        limits, headers = self.gate.limits, self.headers
+        if self._is_refused or size + len(self.url) > limits.head_bytes or len(headers) >= limits.headers:
             self._refuse_head()
-        else:
+        elif len(name) == _EXPECT_LENGTH:
             super().on_header(name, value)
+        else:
+            headers.append((name.lower(), value))  # what uvicorn does with every header but Expect
 
     def on_headers_complete(self) -> None:
         self._end_head()

@@ -112,7 +112,7 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
 
     Raises Fault for an invalid value.
     """
-    job = Job()
+    changed: dict[str, Any] = {}
     warnings: dict[str, None] = {}
     given = [each for layer in layers for each in layer]
     if len(given) > MAX_OPTIONS:
@@ -127,21 +127,21 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
             continue
         warnings |= dict.fromkeys(step_warnings(option.name, value, program))
         if option.name not in _LISTS or place == last[option.name]:
-            job = _take(job, option.name, value, program, now)
-    job = replace(job, warnings=(*warnings, *_gres_warnings(job)))
+            changed |= _changes(option.name, value, program, now)
+    job = Job(**changed, warnings=tuple(warnings))
+    if more := _gres_warnings(job):
+        job = replace(job, warnings=(*warnings, *more))
     _check_together(job, program)
     return job
 
 
-def _take(job: Job, name: str, value: str, program: str, now: float) -> Job:
-    changed: dict[str, Any] = {}
+def _changes(name: str, value: str, program: str, now: float) -> Mapping[str, Any]:
+    """The fields that an option sets."""
     if name in _TEXTS:
-        changed = {_TEXTS[name]: value}
-    elif name in _FLAGS:
-        changed = _FLAGS[name]
-    elif name in _READERS:
-        changed = _READERS[name](value, program, now)
-    return replace(job, **changed)
+        return {_TEXTS[name]: value}
+    if name in _FLAGS:
+        return _FLAGS[name]
+    return _READERS[name](value, program, now) if name in _READERS else {}
 
 
 _TEXTS = {

@@ -46,6 +46,8 @@ def check_names(texts: Sequence[str], field: str) -> tuple[str, ...]:
     """Names of nodes or features, each once, in the order given."""
     if len(texts) > MAX_LIST:
         raise BadField(field, "has too many entries", current=f"{len(texts):,}", limit=f"{MAX_LIST:,}")
+    if not texts:
+        return ()
     return tuple(dict.fromkeys(check_name(text, f"{field}[{place}]") for place, text in enumerate(texts)))
 
 
@@ -84,7 +86,8 @@ def check_environment(variables: Mapping[str, str]) -> dict[str, str]:
     for name, value in variables.items():
         if not name or "=" in name or not name.isprintable():
             raise BadField("environment", f'"{name[:60]}" cannot be the name of a variable')
-        check_argument(value, f"environment.{name[:60]}")
+        if len(value) > MAX_ARGUMENT_BYTES or not value.isascii() or "\0" in value:  # as nearly none is
+            check_argument(value, f"environment.{name[:60]}")
     return dict(variables)
 
 

@@ -9,7 +9,7 @@ from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.context import Context
 from lattice.api.find.lookup import find_number
 from lattice.api.find.selection import Selection, archived_records
-from lattice.api.pacing import Pace
+from lattice.api.pacing import FEW, Pace
 from lattice.core.machine.parts.folded_tasks import ended_tasks, task_record
 from lattice.core.model import intervals
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
@@ -96,12 +96,12 @@ async def matching(context: Context, wanted: JobFilter, *, with_archive: bool = 
     partition = partition_reader(context)
     seen: set[int] = set()
     pace = Pace()
-    for record in _hot(context, wanted):
+    for place, record in enumerate(_hot(context, wanted)):
         head = record.template if isinstance(record, TaskGroup) else record
         if wanted.takes(head, partition):
             seen.add(record.number)
             yield record
-        if pace.is_due():
+        if not place % FEW and pace.is_due():
             await pace.rest()
     if not with_archive or not wanted.wants_ended:
         return
