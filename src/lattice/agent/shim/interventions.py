@@ -14,7 +14,8 @@ from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.launch import MAX_SIGNAL, integer, target
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.run import Group, Key, Run
-from lattice.agent.shim.steps import StepTable, freeze
+from lattice.agent.shim.step import freeze
+from lattice.agent.shim.steps import StepTable
 
 Body = dict[str, object]
 

@@ -83,15 +83,16 @@ class Inheritance:
 class Wiring:
     """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
     user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one. Behind a `gate` (or
-    -1) another process opens files first, and reports success or the reason."""
+    -1) another process opens files first, and reports success or the reason. `pmi`, if not -1, stays open in the process, which
+    learns its number from PMI_FD."""
 
-    __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
+    __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "pmi", "stdin", "terminal", "truncate")
 
     def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
         self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
         self.in_path = self.out_path = self.err_path = b""
         self.truncate = False
-        self.gate = -1
+        self.gate = self.pmi = -1
 
     def open_files(self) -> None:
         """In the child, as the user, in the directory of the run."""
@@ -214,6 +215,9 @@ def _become(
             os.sched_setaffinity(0, launch.cpus)
         stage = "descriptors"
         _set_descriptors(wiring, report)
+        if wiring.pmi >= 0:
+            os.set_inheritable(wiring.pmi, True)
+            launch.env[b"PMI_FD"] = b"%d" % wiring.pmi
         inheritance.restore()
         os.umask(launch.umask)
         stage = "credentials"
@@ -248,7 +252,7 @@ def _set_descriptors(wiring: Wiring, report: int) -> None:
     # Everything is close-on-exec already; closed here because chdir may hang for long on a dead
     # file server, and must not hold the agent's connection or other runs' pipes meanwhile.
     first = 3
-    for fd in sorted({report, wiring.gate} - {-1}):
+    for fd in sorted({report, wiring.gate, wiring.pmi} - {-1}):
         os.closerange(first, fd)
         first = fd + 1
     os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])

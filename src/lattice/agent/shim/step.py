@@ -6,22 +6,28 @@ See docs/architecture/steps.md.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import signal
+import struct
+import termios
 import time
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.confinement.usage import Usage, waited_storage
+from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import Journal
 from lattice.agent.shim.kernel_log import Victim, out_of_memory
-from lattice.agent.shim.launch import Launch
-from lattice.agent.shim.loop import Timer, boot_now
+from lattice.agent.shim.launch import Launch, integer
+from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.output import replace_file
+from lattice.agent.shim.pmi.starting import PmiService
 from lattice.agent.shim.tree import ProcessTree
 
 StepKey = tuple[int, int, int]
+Body = dict[str, object]
 
 MAX_INPUT_BYTES = 4 << 20
 SHELL_SAW_KILL = 128 + signal.SIGKILL  # what a shell answers when its command died of SIGKILL
@@ -155,6 +161,11 @@ class Task:
         else:
             self.exit_code = os.WEXITSTATUS(status)
 
+    def count_as(self, code: int) -> None:
+        """What the rank said itself about its end, when it did not get to it."""
+        if not self.exit_code:
+            self.exit_code, self.signal = code, 0
+
     def end(self) -> dict[str, object]:
         end: dict[str, object] = {
             "rank": self.rank,
@@ -198,6 +209,7 @@ class Step:
         "memory_limit_mb",
         "pending",
         "phase",
+        "pmi",
         "read_upto",
         "started_at",
         "started_boot_s",
@@ -222,6 +234,7 @@ class Step:
         self.why = ""  # of that, for people
         self.error = ""
         self.memory_limit_mb = 0  # of the allocation on this node, 0 = not known
+        self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
@@ -289,6 +302,15 @@ class Step:
         for task in blamed:
             task.oom = self.why
 
+    def close_pmi(self, loop: Loop) -> None:
+        """Take what its service said last; a rank that called abort and was killed before it could end has the code it asked for."""
+        if self.pmi is None:
+            return
+        self.pmi.finish(loop)
+        for task in self.tasks:
+            if self.pmi.abort is not None and task.rank == self.pmi.abort[0]:
+                task.count_as(self.pmi.abort[1])
+
     def outcome(self) -> dict[str, object]:
         cpu_s = sum(task.cpu_s for task in self.tasks) if self.usage.cpu_s is None else self.usage.cpu_s
         peak_mb = self.usage.peak_memory_mb
@@ -314,6 +336,10 @@ class Step:
             status.update(self.outcome())
         else:
             status["tasks"] = [task.end() for task in self.tasks if task.has_failed]
+            if self.ending == "pmi":
+                status.update(cause=self.ending, why=self.why)
+        if self.pmi is not None and self.pmi.news:
+            status["pmi"] = self.pmi.news
         return status
 
     def save(self) -> None:
@@ -322,3 +348,27 @@ class Step:
             replace_file(f"{self.directory}/status.json", json.dumps(self.status()).encode())
         except OSError:
             return
+
+
+def step_key(request: Body) -> StepKey:
+    number, run = integer(request, "number", 0), integer(request, "run", 0)
+    if number < 1 or run < 1:
+        raise ValueError("number and run must be positive")
+    return number, run, integer(request, "step", 0)
+
+
+def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
+    """Suspend all processes of the group, or resume them."""
+    if isinstance(group, Cgroup):
+        try:
+            write_text(f"{group.path}/cgroup.freeze", "1" if is_frozen else "0")
+        except OSError:
+            pass  # a kernel without it
+        else:
+            return
+    group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
+
+
+def set_window(fd: int, request: Body) -> None:
+    rows, columns = integer(request, "rows", 24, 10_000), integer(request, "columns", 80, 10_000)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))

@@ -12,28 +12,36 @@ from __future__ import annotations
 
 import binascii
 import errno
-import fcntl
 import functools
 import os
 import resource
 import select
 import signal
-import struct
-import termios
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.usage import Usage
-from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
+from lattice.agent.shim.pmi.starting import start_service
 from lattice.agent.shim.run import Run
 from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
-from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepGroup, StepKey, StepTrees, Task
-from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
+from lattice.agent.shim.step import (
+    END_OF_INPUT,
+    Step,
+    StepCgroup,
+    StepGroup,
+    StepKey,
+    StepTrees,
+    Task,
+    freeze,
+    set_window,
+    step_key,
+)
+from lattice.agent.shim.tree import MARKER, Forest
 
 Body = dict[str, object]
 
@@ -71,8 +79,9 @@ class StepTable:
         # Every step that the agent has not forgotten, and those of them that have not ended. `RunTable` reads `live`.
         self._steps: dict[StepKey, Step] = {}
         self.live: dict[StepKey, Step] = {}
-        # Tasks by pid, from the fork until `reaped` gets them: a pid in here belongs to no other process.
+        # Tasks by pid, from the fork until `reaped` gets them: a pid in here belongs to no other process. Services likewise.
         self._tasks: dict[int, tuple[Step, Task]] = {}
+        self._services: dict[int, Step] = {}
         # Groups of allocations without a run on this node, with the live steps inside. Made by the first of these, removed with
         # the last: a group with an entry here has at least one step.
         self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}
@@ -80,7 +89,7 @@ class StepTable:
     # Requests.
 
     def handle(self, operation: str, request: Body) -> Body:
-        key = _key(request)
+        key = step_key(request)
         if operation == "launch_step":
             return self._launch(key, request)
         step = self._steps.get(key)
@@ -107,7 +116,7 @@ class StepTable:
         elif operation == "resize_step":
             for task in step.tasks:
                 if task.is_terminal and not task.is_gone:
-                    _set_window(task.input_fd, request)
+                    set_window(task.input_fd, request)
         else:
             raise ValueError(f"unknown op {operation!r}")
 
@@ -172,6 +181,7 @@ class StepTable:
         step.group = self._make_group(key, run, request)
         step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
+        self._start_pmi(step, tasks, request)
         self._start_tasks(step, tasks, request)
         time_s = seconds(request, "time_s", 0.0)
         if time_s > 0:
@@ -198,6 +208,22 @@ class StepTable:
         group.make()
         return group
 
+    def _start_pmi(self, step: Step, tasks: list[object], request: Body) -> None:
+        """Fork the step's service. A node that cannot do that runs no task: they would run as programs of one rank each."""
+        ranks = [integer(task, "rank", 0) for task in tasks if isinstance(task, dict)]
+        group = step.group if isinstance(step.group, StepCgroup) else None
+        step.pmi, step.error = start_service(request, ranks, group, self._inheritance)
+        if step.pmi is not None:
+            self._services[step.pmi.pid] = step
+            if isinstance(self._tracker, Forest):
+                self._tracker.spare(step.pmi.pid)
+            step.pmi.watch(self._loop, lambda: self._heed_pmi(step))
+
+    def _heed_pmi(self, step: Step) -> None:
+        why, grace_s = step.pmi.verdict if step.pmi is not None else ("", 0.0)
+        if why and step.ending != "pmi":
+            self._terminate(step, "pmi", grace_s, why)
+
     def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:
         for asked in tasks:
             if not isinstance(asked, dict):
@@ -205,6 +231,8 @@ class StepTable:
             task = Task(integer(asked, "rank", 0))
             step.tasks.append(task)
             try:
+                if step.error:
+                    raise ValueError(step.error)
                 self._start_task(step, task, asked, request)
             except (OSError, ValueError) as error:
                 task.is_gone = True
@@ -229,6 +257,9 @@ class StepTable:
             theirs.append(report_w)
             task.report_fd = report
             wiring = self._wire(task, asked, theirs, request)
+            if step.pmi is not None and (end := step.pmi.take_end(task.rank)) >= 0:
+                wiring.pmi = end
+                theirs.append(end)
             home = tree if isinstance(group, StepTrees) else group
             if home is None:
                 raise ValueError("the step has no group")
@@ -251,7 +282,7 @@ class StepTable:
             for fd in (master, slave):
                 os.set_inheritable(fd, False)
             os.set_blocking(master, False)
-            _set_window(master, request)
+            set_window(master, request)
             task.is_terminal = True
             task.input_fd, task.cursor = master, 0
             task.outputs[master] = STDOUT
@@ -439,6 +470,8 @@ class StepTable:
             return
         step.is_killing = True
         step.group.kill()
+        if step.pmi is not None:
+            step.pmi.kill()
         for task in step.tasks:
             if task.pid and not task.is_gone:
                 os.kill(task.pid, signal.SIGKILL)  # it may not have joined its group yet
@@ -449,7 +482,10 @@ class StepTable:
         self._finish_if_empty(step)
 
     def reaped(self, pid: int, status: int, used: resource.struct_rusage) -> None:
-        """A child died; nothing happens unless it was a task."""
+        """A child died; nothing happens unless it was a task or a service."""
+        if pid in self._services:
+            self._service_ended(self._services.pop(pid))
+            return
         step, task = self._tasks.pop(pid, (None, None))
         if step is None or task is None:
             return
@@ -467,6 +503,11 @@ class StepTable:
         if usage.oom_kills:
             step.blame_memory(usage, self._kernel_log.victims_in(group.full_name))
 
+    def _service_ended(self, step: Step) -> None:
+        if step.pmi is not None and step.pmi.was_missed(are_tasks_gone=step.are_tasks_gone):
+            self._terminate(step, "pmi", 0.0, "the step's PMI service was killed")
+        self._settle(step)
+
     def settle(self) -> None:
         """Without cgroups only the death of processes tells that a step may be empty."""
         for step in list(self.live.values()):
@@ -477,7 +518,8 @@ class StepTable:
             self._kill(step)
 
     def _finish_if_empty(self, step: Step) -> bool:
-        if step.group is not None and step.are_tasks_gone and not step.group.populated():
+        has_service = step.pmi is not None and step.pmi.pid
+        if step.group is not None and step.are_tasks_gone and not has_service and not step.group.populated():
             self._finish(step)
         return step.is_over
 
@@ -487,6 +529,7 @@ class StepTable:
             if timer is not None:
                 timer.cancel()
         step.wall_timer = step.kill_timer = None
+        step.close_pmi(self._loop)
         for task in step.tasks:
             self._drain(step, task)
             self._close_task(task)
@@ -534,27 +577,3 @@ class StepTable:
 
     def _report(self, step: Step) -> None:
         self._tell({"event": "step", **step.status()})
-
-
-def _key(request: Body) -> StepKey:
-    number, run = integer(request, "number", 0), integer(request, "run", 0)
-    if number < 1 or run < 1:
-        raise ValueError("number and run must be positive")
-    return number, run, integer(request, "step", 0)
-
-
-def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
-    """Suspend all processes of the group, or resume them."""
-    if isinstance(group, Cgroup):
-        try:
-            write_text(f"{group.path}/cgroup.freeze", "1" if is_frozen else "0")
-        except OSError:
-            pass  # a kernel without it
-        else:
-            return
-    group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
-
-
-def _set_window(fd: int, request: Body) -> None:
-    rows, columns = integer(request, "rows", 24, 10_000), integer(request, "columns", 80, 10_000)
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))

@@ -1,0 +1,118 @@
+"""Frames between the services of a step: sealed with the key of its launch. Bytes in, frames out; no I/O.
+
+    member -> head   MAGIC, its place in the step, a nonce
+    head -> member   a nonce, tag of both ("head")         a stranger on the port cannot make it
+    member -> head   tag of both ("node")                  nor a stranger who connects
+    both             frames: length, content, tag          under a key of this connection, numbered in each direction
+
+The tag is BLAKE2b with a key (RFC 7693), from the interpreter's own module: `hmac` would load a library of several MiB into the shim,
+and every fork would pay for it.
+"""
+
+from __future__ import annotations
+
+import struct
+from _blake2 import blake2b
+from _operator import _compare_digest as is_same
+
+MAGIC = b"LPMI1"
+NONCE_BYTES = 16
+TAG_BYTES = 32
+HELLO = struct.Struct(f"!{len(MAGIC)}sI{NONCE_BYTES}s")
+CHALLENGE_BYTES = NONCE_BYTES + TAG_BYTES
+_LENGTH = struct.Struct("!I")
+_COUNT = struct.Struct("!Q")
+# Ports below the range from which Linux gives ports to clients.
+FIRST_PORT = 20_000
+PORTS = 12_000
+TRIED_PORTS = 16
+
+
+class BadSeal(Exception):
+    """The other side does not know the key, or somebody changed what it sent."""
+
+
+def tag(key: bytes, *parts: bytes) -> bytes:
+    """The parts are told apart by their lengths."""
+    made = blake2b(key=key, digest_size=TAG_BYTES)
+    for part in parts:
+        made.update(_COUNT.pack(len(part)))
+        made.update(part)
+    return made.digest()
+
+
+def ports(key: bytes) -> list[int]:
+    """Where the head listens: on the first of these that is free there."""
+    found = [FIRST_PORT + int.from_bytes(tag(key, b"port", b"%d" % each)[:4], "big") % PORTS for each in range(64)]
+    return list(dict.fromkeys(found))[:TRIED_PORTS]
+
+
+def hello(place: int, nonce: bytes) -> bytes:
+    return HELLO.pack(MAGIC, place, nonce)
+
+
+def read_hello(data: bytes) -> int:
+    """The place that the other side claims. Raises BadSeal."""
+    magic, place, _ = HELLO.unpack(data)
+    if magic != MAGIC:
+        raise BadSeal("not a service of a step")
+    return int(place)
+
+
+def challenge(key: bytes, greeting: bytes, nonce: bytes) -> bytes:
+    return nonce + tag(key, b"head", greeting, nonce)
+
+
+def check_challenge(key: bytes, greeting: bytes, data: bytes) -> bytes:
+    """The head's nonce. Raises BadSeal."""
+    nonce, proof = data[:NONCE_BYTES], data[NONCE_BYTES:]
+    if not is_same(proof, tag(key, b"head", greeting, nonce)):
+        raise BadSeal("the other side does not know the key")
+    return nonce
+
+
+def proof(key: bytes, greeting: bytes, nonce: bytes) -> bytes:
+    return tag(key, b"node", greeting, nonce)
+
+
+def check_proof(key: bytes, greeting: bytes, nonce: bytes, data: bytes) -> None:
+    if not is_same(data, proof(key, greeting, nonce)):
+        raise BadSeal("the other side does not know the key")
+
+
+class Channel:
+    """One connection after the handshake."""
+
+    __slots__ = ("_buffer", "_key", "_most", "_ours", "_received", "_sent", "_theirs")
+
+    def __init__(self, key: bytes, greeting: bytes, nonce: bytes, *, is_head: bool, most: int) -> None:
+        self._key = tag(key, b"session", greeting, nonce)
+        self._ours, self._theirs = (b"h", b"m") if is_head else (b"m", b"h")
+        self._most = most
+        self._sent = self._received = 0
+        self._buffer = bytearray()
+
+    def pack(self, content: bytes) -> bytes:
+        self._sent += 1
+        seal = tag(self._key, self._ours, _COUNT.pack(self._sent), content)
+        return _LENGTH.pack(len(content)) + content + seal
+
+    def take(self, data: bytes) -> list[bytes]:
+        """The contents of the frames that are complete now. Raises BadSeal."""
+        self._buffer += data
+        found = []
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if length > self._most:
+                raise BadSeal(f"a frame of {length:,} bytes")
+            end = _LENGTH.size + length
+            if len(self._buffer) < end + TAG_BYTES:
+                break
+            content = bytes(self._buffer[_LENGTH.size : end])
+            self._received += 1
+            seal = tag(self._key, self._theirs, _COUNT.pack(self._received), content)
+            if not is_same(bytes(self._buffer[end : end + TAG_BYTES]), seal):
+                raise BadSeal("a frame was changed")
+            del self._buffer[: end + TAG_BYTES]
+            found.append(content)
+        return found

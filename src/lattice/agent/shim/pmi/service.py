@@ -1,0 +1,203 @@
+"""The service of a step on one node: a process of the step's user that its ranks speak to.
+
+It reads from ranks, links and the shim, and never waits for one of them. What happened goes to the shim before it is answered, so that
+nothing is lost when the service is killed with the step. It ends when the shim closes its pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections.abc import Callable
+
+from lattice.agent.shim.loop import Loop, Timer, boot_now
+from lattice.agent.shim.pmi.exchange import Alone, Centre, Closed, Exchange, Spoke
+from lattice.agent.shim.pmi.layout import ranks_text
+from lattice.agent.shim.pmi.plan import PmiPlan
+from lattice.agent.shim.pmi.ranks import LocalRanks, Session
+from lattice.agent.shim.pmi.requests import BadRank
+from lattice.agent.shim.pmi.space import BadBlob
+
+READ_BYTES = 1 << 16
+# Between the end of a rank's connection and the verdict that others wait in vain: its exit code says more, and comes first.
+LEFT_S = 0.5
+
+
+class Service:
+    """`sockets` are our ends by rank; `control` is the shim's."""
+
+    def __init__(self, plan: PmiPlan, sockets: dict[int, int], control: int) -> None:
+        self._plan = plan
+        self._sockets = sockets
+        self._control = control
+        self._loop = Loop()
+        self._ranks = LocalRanks(plan.job, plan.node_ranks, plan.place, plan.kinds)
+        self._began_s = 0.0  # when the open fence began, 0 = there is none
+        self._has_given = False
+        self._is_over = False
+        self._fence_timer: Timer | None = None
+        self._left_timer: Timer | None = None
+        self._fences = self._bytes = 0
+        self._slowest_s = 0.0
+        self._told: dict[str, object] = {}
+        self._exchange = self._make_exchange()
+
+    def run(self) -> None:
+        for rank, fd in self._sockets.items():
+            os.set_blocking(fd, False)
+            self._loop.watch(fd, select.EPOLLIN, self._reader(rank, fd))
+        self._loop.watch(self._control, select.EPOLLIN, self._from_shim)
+        self._loop.run()
+
+    def _make_exchange(self) -> Exchange:
+        plan = self._plan
+        if len(plan.nodes) == 1:
+            return Alone(self, plan.node)
+        if plan.place:
+            return Spoke(self, self._loop, plan.key, plan.host, plan.place, plan.nodes)
+        try:
+            return Centre(self, self._loop, plan.key, plan.host, plan.nodes, plan.node_ranks)
+        except OSError as error:
+            return Closed(self, f"PMI: node {plan.node} cannot listen for the other nodes: {error.strerror or error}")
+
+    # The shim.
+
+    def _from_shim(self, _mask: int) -> None:
+        if not os.read(self._control, READ_BYTES):
+            self._loop.stop()
+
+    def _tell(self, message: dict[str, object]) -> None:
+        view = memoryview(json.dumps(message).encode() + b"\n")
+        while view:
+            view = view[os.write(self._control, view) :]
+
+    def _tell_news(self) -> None:
+        news: dict[str, object] = {
+            "kind": self._ranks.kind,
+            "met": self._ranks.met,
+            "fences": self._fences,
+            "bytes": self._bytes,
+            "slowest_s": round(self._slowest_s, 6),
+        }
+        if news != self._told and self._ranks.met:
+            self._told = news
+            self._tell({"news": news})
+
+    # The ranks.
+
+    def _reader(self, rank: int, fd: int) -> Callable[[int], None]:
+        return lambda _mask: self._from_rank(rank, fd)
+
+    def _from_rank(self, rank: int, fd: int) -> None:
+        session = self._ranks.sessions[rank]
+        if self._is_over:
+            self._loop.unwatch(fd)
+            return
+        if session.output:
+            self._write(session, fd)
+            return
+        try:
+            data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        was_met = self._ranks.met
+        if data:
+            try:
+                self._ranks.receive(rank, data)
+            except BadRank as problem:
+                self.fail(f"rank {rank} on {self._plan.node} {problem}")
+                return
+        else:
+            self._loop.unwatch(fd)
+            self._ranks.closed(rank)
+        if self._ranks.met > was_met:
+            self._exchange.met()
+        self._advance()
+        if session.output:
+            self._write(session, fd)
+
+    def _write(self, session: Session, fd: int) -> None:
+        """What the rank takes now; it is not read before it has taken everything."""
+        try:
+            written = os.write(fd, session.output)
+            del session.output[:written]
+        except BlockingIOError:
+            pass
+        except OSError:
+            session.output.clear()
+        if not session.has_ended:
+            mask = select.EPOLLOUT if session.output else select.EPOLLIN
+            self._loop.watch(fd, mask, self._reader(session.rank, fd))
+
+    def _advance(self) -> None:
+        """Whatever happened: what follows from it."""
+        ranks = self._ranks
+        aborted = ranks.aborted
+        self._tell_news()
+        if aborted is not None and not self._is_over:
+            self._is_over = True
+            self._tell({"abort": aborted.code, "rank": aborted.rank})
+            self._exchange.end(f"rank {aborted.rank} on {self._plan.node} called MPI_Abort with code {aborted.code}")
+            return
+        if not ranks.is_waiting:
+            return
+        self.began()
+        if ranks.gone() and self._left_timer is None:
+            self._left_timer = self._loop.call_at(boot_now() + LEFT_S, self._judge_left)
+        if ranks.is_full and not self._has_given:
+            self._has_given = True
+            blob = ranks.space.take_fresh()
+            self._bytes += len(blob)
+            self._exchange.give(ranks.kind, blob)
+
+    def _judge_left(self) -> None:
+        self._left_timer = None
+        gone = self._ranks.gone()
+        if self._ranks.is_waiting and gone:
+            self.fail(f"{ranks_text(gone)} on {self._plan.node} ended while others waited in a PMI fence")
+
+    # The fence.
+
+    def missing(self) -> list[int]:
+        return self._ranks.missing()
+
+    def began(self) -> None:
+        if not self._began_s:
+            self._began_s = boot_now()
+            self._fence_timer = self._loop.call_at(self._began_s + self._plan.timeout_s, self._late)
+
+    def _late(self) -> None:
+        self._fence_timer = None
+        if not self._is_over:
+            self._exchange.late()
+
+    def done(self, result: bytes) -> None:
+        try:
+            self._ranks.space.apply(result)
+        except BadBlob as problem:
+            self.fail(f"PMI: a node sent keys that cannot be read: {problem}")
+            return
+        self._fences += 1
+        self._slowest_s = max(self._slowest_s, boot_now() - self._began_s)
+        self._began_s = 0.0
+        self._has_given = False
+        if self._fence_timer is not None:
+            self._fence_timer.cancel()
+            self._fence_timer = None
+        self._ranks.release()
+        self._tell_news()
+        for rank, session in self._ranks.sessions.items():
+            if session.output and not session.has_ended:
+                self._write(session, self._sockets[rank])
+
+    def fail(self, text: str) -> None:
+        """The step ends here and on the other nodes."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._tell_news()
+        self._exchange.end(text)
+        self._tell({"failed": text})
