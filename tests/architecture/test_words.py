@@ -27,7 +27,7 @@ UNFINISHED = {
     "a test that asserts nothing": r"\bassert " + r"True\b",
 }
 ALLOCATION = re.compile(r"(?i)(?<![a-z])jobs?(?![a-z])")
-VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+)\b")
+VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+|job-getid)\b")
 # Keys of a report that others compare with theirs.
 KEYS_OF_OTHERS = {("src/lattice/replay/report.py", '"jobs": outcome.allocations,')}
 # Where Slurm is spoken of, or spoken.

@@ -566,6 +566,7 @@ class Driver:
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
         self._can_mount = listing.mounts
+        self._steps.has_pmi = listing.pmi_service
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         self._steps.table.shim_answers(listing.steps, lost_message)
         early, self._early_ends = self._early_ends, []

@@ -83,6 +83,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     steps: tuple[StepStatus, ...] = ()
     cgroup: bool = False
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
+    pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     pid: int = 0
     step: int = 0
     upto: int = 0  # input that a step has taken

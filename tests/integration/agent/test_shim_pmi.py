@@ -29,7 +29,7 @@ TWICE = EXCHANGE.replace("say cmd=finalize >/dev/null; ", "") + EXCHANGE
 def pmi(ranks: list[list[list[int]]], place: int = 0, key: bytes = KEY, timeout_s: float = 60.0) -> Message:
     return {
         "kinds": ["pmi1", "pmi2"],
-        "job": "a7.0",
+        "name": "a7.0",
         "nodes": [f"n{number + 1}" for number in range(len(ranks))],
         "ranks": ranks,
         "place": place,

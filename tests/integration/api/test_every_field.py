@@ -79,6 +79,7 @@ STEP: dict[str, Any] = {
         "pty": True,
     },
     **{"rows": 24, "columns": 80, "no_kill": True, "overlap": True, "immediate": True, "time": "5m"},
+    **{"pmi": "pmi2", "fence_timeout": "5m"},
 }
 VCLUSTER: dict[str, Any] = {
     **{"scheduler": "ml-training", "tenants": ["physics"], "nodes": ["n1"], "node_sharing": "shared"},

@@ -25,7 +25,7 @@ VALUES = {
     **{"exclude": "n1", "exclusive": "", "export": "NONE", "gpus": "1", "gpus-per-node": "1", "gpus-per-task": "1"},
     **{"gres": "gpu:1", "input": "/dev/null", "job-name": "other", "jobid": "1", "kill-on-bad-exit": "1"},
     **{"kill-on-invalid-dep": "yes", "mail-type": "END", "mail-user": "a@b.org", "mem": "100", "mem-per-cpu": "100"},
-    **{"mem-per-gpu": "100", "mincpus": "2", "mpi": "pmix", "nodelist": "n1", "nodes": "2", "ntasks": "2"},
+    **{"mem-per-gpu": "100", "mincpus": "2", "mpi": "pmi2", "nodelist": "n1", "nodes": "2", "ntasks": "2"},
     **{"ntasks-per-node": "2", "open-mode": "append", "output": "o.txt", "partition": "nosuch", "qos": "nosuch"},
     **{
         "reservation": "nosuch",

@@ -131,14 +131,18 @@ async def test_overcommit_distribution_and_immediate_reach_the_step(world: World
 
 
 @in_world
-async def test_a_step_that_counts_on_mpi_is_warned(world: World) -> None:
-    _, inside = await job_of_two_nodes(world)
-    for kind in ("pmix", "pmi2", "openmpi"):
+async def test_the_kind_of_mpi_reaches_the_step_or_is_refused(world: World) -> None:
+    service, inside = await job_of_two_nodes(world)
+    for kind in ("none", "pmi1", "pmi2"):
         answer = await srun(world, f"--mpi={kind}", "hostname", **inside)
-        assert answer["stderr"] == (
-            f"srun: warning: --mpi={kind} has no effect: without MPI support each task would be rank 0 of 1\n"
-        )
-    assert (await srun(world, "--mpi=none", "hostname", **inside))["stderr"] == ""
+        assert (answer["stderr"], service.asked[-1].pmi) == ("", kind)
+    await srun(world, "hostname", **inside)
+    assert service.asked[-1].pmi == "auto"
+    for kind, why in (("pmix_v4", "has no PMIx; use one of"), ("openmpi", "invalid MPI type 'openmpi'")):
+        answer = await srun(world, f"--mpi={kind}", "hostname", **inside)
+        assert answer["code"] != 0
+        assert why in answer["stderr"]
+    assert (await srun(world, "--mpi=list"))["stdout"].split()[-3:] == ["none", "pmi1", "pmi2"]
 
 
 @in_world

@@ -22,6 +22,7 @@ from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.steps.registry import StepRegistry, StepSettings
+from lattice.control.steps.wireup import WireUp
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
@@ -101,7 +102,15 @@ class Rig:
             settings=SessionSettings(),
             timers=timers,
             table=table,
-            steps=StepRegistry(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
+            steps=StepRegistry(
+                replica,
+                links,
+                clock,
+                StepSettings(),
+                lambda allocation: "token",
+                lambda node: None,
+                WireUp(lambda launch_id: bytes(32), lambda node: ""),
+            ),
             collectors=self.collectors,
             health=HealthRegistry(replica, links, clock),
             inventories=self.inventories,

@@ -29,7 +29,8 @@ LAUNCH = {
     **{"-c": "2", "--cpus-per-task": "2", "-w": "n1", "--nodelist": "n1", "-m": "cyclic", "--distribution": "cyclic"},
     **{"-O": "", "--overcommit": "", "--pty": "", "--env": "A=1", "--export": "all", "--chdir": "/srv", "-D": "/srv"},
     **{"-o": "/tmp/o.%t", "--output": "/tmp/o.%t", "-e": "/tmp/e.%t", "--error": "/tmp/e.%t", "-i": "none"},
-    **{"--input": "none", "--no-kill": "", "--time": "5m", "--overlap": "", "--immediate": ""},
+    **{"--input": "none", "--no-kill": "", "--time": "5m", "--overlap": "", "--immediate": "", "--pmi": "pmi2"},
+    **{"--fence-timeout": "5m"},
 }
 # Where requests go, how answers are shown, what happens after one, and what is so anyway.
 ABOUT_THE_PROGRAM = {

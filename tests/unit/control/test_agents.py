@@ -12,6 +12,7 @@ from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.steps.registry import StepRegistry, StepSettings
+from lattice.control.steps.wireup import WireUp
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
@@ -61,7 +62,15 @@ class Desk:
             settings=SessionSettings(server_name="s1"),
             timers=NodeTimers(replica, TimerSettings()),
             table=self.table,
-            steps=StepRegistry(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
+            steps=StepRegistry(
+                replica,
+                links,
+                clock,
+                StepSettings(),
+                lambda allocation: "token",
+                lambda node: None,
+                WireUp(lambda launch_id: bytes(32), lambda node: ""),
+            ),
             collectors=CollectorTree(replica, links, self.observations, clock, CollectorSettings(), self.table.hear),
             health=self.health,
             inventories=self.inventories,

@@ -394,6 +394,7 @@ async def test_every_loop_of_a_leader_is_tried_here(tmp_path: Path) -> None:
         cast("AgentLinkTable", world.links),
         world.clock,
         Metrics(),
+        launch_key=lambda launch_id: bytes(32),
         mint=lambda allocation: "token",
         api_url="",
         senders={},

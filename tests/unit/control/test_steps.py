@@ -7,6 +7,7 @@ import pytest
 
 from lattice.control.steps.plan import decode_plan
 from lattice.control.steps.registry import ADOPT_WITHIN_S, StepRegistry, StepSettings
+from lattice.control.steps.wireup import WireUp
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode, RaiseLevel
 from lattice.core.model.work.layout import TaskRequest
@@ -30,7 +31,13 @@ class Book:
     def make(self) -> StepRegistry:
         world = self.world
         return StepRegistry(
-            world.replica, world.links, world.clock, StepSettings(grace_s=7), lambda _: "token", self.cleared.append
+            world.replica,
+            world.links,
+            world.clock,
+            StepSettings(grace_s=7),
+            lambda _: "token",
+            self.cleared.append,
+            WireUp(lambda launch_id: launch_id.encode().ljust(32, b"-"), lambda node: f"{node}.example:7000"),
         )
 
     async def begin(self) -> None:

@@ -74,6 +74,8 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     overlap: bool = False
     immediate: bool = False
     time: str = ""
+    pmi: str = "auto"
+    fence_timeout: str = ""
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):

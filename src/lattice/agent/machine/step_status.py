@@ -5,7 +5,7 @@ from typing import Protocol
 import msgspec
 
 from lattice.core.model.work.usage import Usage
-from lattice.ports.nodes.agents import StepKey
+from lattice.ports.nodes.agents import PmiUse, StepKey
 
 
 class Measured(Protocol):
@@ -60,6 +60,7 @@ class StepStatus(msgspec.Struct, frozen=True, kw_only=True):
     read_bytes: int = 0
     written_bytes: int = 0
     peak_pids: int = 0
+    pmi: PmiUse | None = None  # absent where no rank used it
 
     @property
     def key(self) -> StepKey:

@@ -175,6 +175,7 @@ class RunTable:
             "cgroup": isinstance(self._tracker, CgroupRoot),
             "memory_limit": self._tracker.can_limit("memory"),
             "mounts": isinstance(self._tracker, CgroupRoot),
+            "pmi_service": True,
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from lattice.agent.connection import Outbox
 from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
@@ -50,6 +52,7 @@ class StepDriver:
         self._spawn = spawn
         self._find = find
         self._run_folder = run_folder
+        self.has_pmi = False  # whether the shim starts PMI services, once it has said so
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
 
     def start(self) -> None:
@@ -111,6 +114,7 @@ class StepDriver:
             if devices is None:
                 devices = self._devices.assign(launch.base, self._is_alive)
             variables = self._devices.environment(devices)
+            launch = self._with_pmi(launch)
             loop = asyncio.get_running_loop()
             request = await loop.run_in_executor(
                 self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
@@ -128,6 +132,14 @@ class StepDriver:
             return
         if self.table.is_open(key):  # the shim that was to start it may be gone, and with it the step
             self._ask(request, lambda answer: self.table.launched(key, answer))
+
+    def _with_pmi(self, launch: LaunchOrder) -> LaunchOrder:
+        """The order as the shim can carry it out: one of a release before has no PMI service, and most steps do not need one."""
+        if launch.pmi is None or self.has_pmi:
+            return launch
+        if len(launch.pmi.kinds) == 1:
+            raise LaunchRefused("the shim of this node is older than its agent and has no PMI service")
+        return replace(launch, pmi=None)
 
     def _is_alive(self, key: RunKey) -> bool:
         run = self._find(key)

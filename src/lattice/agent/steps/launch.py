@@ -9,8 +9,10 @@ from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
+from lattice.agent.shim.pmi.layout import spans
 from lattice.agent.steps.folders import StepFolders, StepSpec
-from lattice.ports.nodes.steps import LaunchOrder, TaskOrder
+from lattice.core.model.work.layout import Distribution, Layout
+from lattice.ports.nodes.steps import LaunchOrder, PmiOrder, TaskOrder
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,7 @@ def prepare_step(
         "env": {
             **build_environment(order, account, site.node_id, token_file, site.programs, variables),
             **_step_variables(launch),
+            **_rendezvous(launch),
         },
         "cwd": directory,
         "uid": account.uid,
@@ -67,8 +70,10 @@ def prepare_step(
         "time_s": launch.time_s,
         "rows": launch.rows,
         "columns": launch.columns,
-        "tasks": [_task(task, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
+        "tasks": [_task(task, launch, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
     }
+    if launch.pmi is not None:
+        request["pmi"] = _pmi(launch, launch.pmi)
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
     # For a node where the allocation has no run: the step brings its group along.
@@ -87,10 +92,46 @@ def _step_variables(launch: LaunchOrder) -> dict[str, str]:
         "LATTICE_CPUS_PER_TASK": str(launch.cpus_per_task or 1),
         "PMI_SIZE": str(launch.size),
         "PMI_SPAWNED": "0",
+        **({"PMI_JOBID": pmi_name(launch)} if launch.pmi is not None else {}),
     }
 
 
-def _task(task: TaskOrder, *, with_slurm: bool) -> dict[str, object]:
+def _rendezvous(launch: LaunchOrder) -> dict[str, str]:
+    """Where libraries that exchange addresses by themselves meet; a choice of the user's own stays."""
+    if not launch.master_port:
+        return {}
+    chosen = {"MASTER_ADDR": launch.master_host, "MASTER_PORT": str(launch.master_port)}
+    given = launch.base.env
+    return {"WORLD_SIZE": str(launch.size), **({} if chosen.keys() & given.keys() else chosen)}
+
+
+def _pmi(launch: LaunchOrder, pmi: PmiOrder) -> dict[str, object]:
+    """What the shim needs for the step's service; ranks as first and last of each run of them."""
+    distribution = Distribution.CYCLIC if pmi.cyclic else Distribution.BLOCK
+    layout = Layout(nodes=launch.nodes, counts=pmi.counts, distribution=distribution)
+    return {
+        "kinds": list(pmi.kinds),
+        "name": pmi_name(launch),
+        "nodes": list(launch.nodes),
+        "ranks": [[list(span) for span in spans(ranks)] for ranks in layout.ranks()],
+        "place": launch.node_index,
+        "host": pmi.host,
+        "key": pmi.key.hex(),
+        "timeout_s": pmi.timeout_s,
+    }
+
+
+def pmi_name(launch: LaunchOrder) -> str:
+    """What PMI calls the step: unlike any other."""
+    return f"{launch.base.allocation_id}.{launch.step}"
+
+
+def _task(task: TaskOrder, launch: LaunchOrder, *, with_slurm: bool) -> dict[str, object]:
+    mpi = {}
+    if launch.pmi is not None:
+        mpi = {"MPI_LOCALRANKID": str(task.local_rank), "MPI_LOCALNRANKS": str(len(launch.tasks))}
+    if launch.master_port:
+        mpi |= {"RANK": str(task.rank), "LOCAL_RANK": str(task.local_rank)}
     slurm = {"SLURM_PROCID": str(task.rank), "SLURM_LOCALID": str(task.local_rank)} if with_slurm else {}
     return {
         "rank": task.rank,
@@ -99,6 +140,7 @@ def _task(task: TaskOrder, *, with_slurm: bool) -> dict[str, object]:
             "PMI_RANK": str(task.rank),
             "LATTICE_RANK": str(task.rank),
             "LATTICE_LOCAL_RANK": str(task.local_rank),
+            **mpi,
             **slurm,
         },
         "has_input": task.has_input,

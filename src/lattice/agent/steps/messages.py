@@ -7,6 +7,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 
 def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
+    by_pmi = status.cause == "pmi"
     kind = "out of memory" if status.cause == EndCause.OOM.value else "ended"
     reason = {"walltime": "its time is over"}.get(status.cause, f"{kind}: {status.why}" if status.why else "")
     report = StepReport(
@@ -26,9 +27,11 @@ def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
         cpu_s=status.cpu_s,
         peak_memory_mb=round(status.peak_memory_mb),
         elapsed_s=status.elapsed_s,
-        message=status.error or reason,
+        message=status.error or (status.why if by_pmi else reason),
         usage=usage_of(status),
         cause=EndCause.OOM if status.cause == EndCause.OOM.value else None,
+        pmi=status.pmi,
+        was_ended=by_pmi,
     )
     return pb.AgentMessage(step_report=STEP_REPORT.write(report))
 

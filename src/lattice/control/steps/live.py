@@ -11,7 +11,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import StepRecord, step_id
 from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL, Usage, total_usage
-from lattice.ports.nodes.agents import EndCause, StepKey, StepReport, TaskEnd
+from lattice.ports.nodes.agents import EndCause, PmiUse, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
 
 KEPT_MESSAGE = 2000
@@ -49,6 +49,7 @@ class LiveStep:
     usage: Usage = NO_USAGE
     is_oom: bool = False
     message: str = ""  # the first reason that anybody gave
+    pmi: dict[str, PmiUse] = field(default_factory=dict)  # by node, what it said last
     is_ending: bool = False  # its nodes were ordered to end it; never False again
     ended_at: int = 0  # 0 = not over
     watchers: set["asyncio.Future[None]"] = field(
@@ -89,6 +90,15 @@ class LiveStep:
 
     def end_order(self, grace_s: float, why: str) -> EndOrder:
         return EndOrder(key=self.step_key, grace_s=grace_s, why=why)
+
+
+def note_use(live: LiveStep, node: str, report: StepReport) -> None:
+    """What the node says of its PMI service; a step that its service ended has not failed by the tasks that died of it."""
+    if report.pmi is not None:
+        live.pmi[node] = report.pmi
+    if report.was_ended:
+        live.message = live.message or report.message
+        live.is_ending = True
 
 
 def view_of(live: LiveStep) -> StepView:

@@ -13,7 +13,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, Misfit
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import EndCause, StartOrder, TaskEnd
-from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest, StepRefused, TaskOrder
+from lattice.ports.nodes.steps import LaunchRequest, StepRefused, TaskOrder
 from lattice.slurm.submit.variables import StepFacts, step_variables
 
 NO_INPUT, ALL_INPUT = "none", "all"
@@ -36,6 +36,7 @@ class StepPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stdin: str = "0"
     no_kill: bool = False
     overlap: bool = False
+    port: int = 0  # at which its tasks may meet on its first node
 
     def cpus_on(self, place: int) -> int:
         return 0 if self.overlap else self.layout.counts[place] * self.cpus_per_task
@@ -75,34 +76,7 @@ def decode_plan(data: bytes) -> StepPlan | None:
         return None
 
 
-def launch_orders(plan: StepPlan, request: LaunchRequest, bases: Mapping[str, StartOrder]) -> dict[str, LaunchOrder]:
-    """The order of each node; `bases` say what a start of the allocation there would say."""
-    layout = plan.layout
-    programs = programs_of(request, layout.size)
-    encoded = encode_plan(plan)
-    orders = {}
-    for place, (node, ranks) in enumerate(zip(layout.nodes, layout.ranks(), strict=True)):
-        orders[node] = LaunchOrder(
-            base=bases[node],
-            step=plan.step,
-            launch_id=plan.launch_id,
-            plan=encoded,
-            tasks=tuple(
-                _task(plan, request, programs.get(rank, ()), (node, place, len(ranks)), rank, local)
-                for local, rank in enumerate(ranks)
-            ),
-            size=layout.size,
-            nodes=layout.nodes,
-            node_index=place,
-            cpus_per_task=plan.cpus_per_task,
-            time_s=request.time_s,
-            rows=request.rows,
-            columns=request.columns,
-        )
-    return orders
-
-
-def _task(
+def task_order(
     plan: StepPlan,
     request: LaunchRequest,
     argv: tuple[str, ...],

@@ -14,20 +14,11 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.live import LiveStep, cpus_left, record_of, view_of
-from lattice.control.steps.plan import (
-    StepPlan,
-    for_step,
-    launch_orders,
-    misfit_refusal,
-    programs_of,
-    shown_name,
-    slurm_variables,
-    step_name,
-    unknown_step,
-)
+from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, view_of
+from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
+from lattice.control.steps.plan import StepPlan, misfit_refusal, programs_of, shown_name, step_name, unknown_step
 from lattice.control.steps.trust import MAX_STEPS, concerns, is_settled, news, trusted_plan
-from lattice.control.work.orders import start_order
+from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.control.work.runs import holding_runs
 from lattice.core.machine.commands import Envelope, RecordSteps
 from lattice.core.machine.events import (
@@ -39,7 +30,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
-from lattice.core.model.work.allocations import Allocation, AllocationState, Part
+from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.layout import Misfit, lay_out
 from lattice.core.model.work.steps import StepRecord, step_id
 from lattice.ports.clock import Clock
@@ -48,13 +39,13 @@ from lattice.ports.nodes.agents import (
     KnownStep,
     OutputPiece,
     RunKey,
-    StartOrder,
     StepKey,
     StepReport,
     TaskEnd,
 )
 from lattice.ports.nodes.steps import (
     AckOrder,
+    LaunchOrder,
     LaunchRequest,
     ResizeOrder,
     SignalOrder,
@@ -64,8 +55,7 @@ from lattice.ports.nodes.steps import (
     StepView,
 )
 from lattice.ports.quorum.replica import Replica
-from lattice.wire.slurm.variables import SlurmSettings, run_variables
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.slurm.variables import SlurmSettings
 from lattice.wire.work.steps import recorded_view
 
 _log = logging.getLogger(__name__)
@@ -98,6 +88,7 @@ class StepRegistry:
         settings: StepSettings,
         mint: Callable[[Allocation], str],
         on_cleared: Callable[[str], None],
+        wire_up: WireUp,
     ) -> None:
         self._replica = replica
         self._links = links
@@ -105,6 +96,7 @@ class StepRegistry:
         self._settings = settings
         self._mint = mint
         self._on_cleared = on_cleared
+        self._wire_up = wire_up
         # Every step that is not recorded, by number and step, and by allocation; `_keep` and `_forget` alone change both.
         self._live: dict[tuple[int, int], LiveStep] = {}
         self._of: dict[int, dict[int, LiveStep]] = {}
@@ -232,7 +224,7 @@ class StepRegistry:
             return
         waiting = {node for _, node, key in self._missing if key == live.key}
         if waiting:
-            orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
+            orders = self._orders(allocation, request, live.plan)
             self._missing = [entry for entry in self._missing if entry[2] != live.key]
             live.orders |= {node: orders[node] for node in waiting if node in live.open_nodes}
             live.unsent |= set(live.orders)
@@ -304,10 +296,11 @@ class StepRegistry:
             stdin=request.stdin,
             no_kill=request.no_kill,
             overlap=request.overlap,
+            port=choose_port(live.launch_id, (other.plan.port for other in self._live.values() if other.plan)),
         )
         live.request = None
         live.open_nodes = set(layout.nodes)
-        live.orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
+        live.orders = self._orders(allocation, request, live.plan)
         live.unsent = set(live.orders)
         self.counts["launched"] += 1
         self._send_orders(live)
@@ -323,20 +316,16 @@ class StepRegistry:
         if order is not None and self._links.order_step(node, order):
             live.unsent.discard(node)
 
-    def _bases(self, allocation: Allocation, request: LaunchRequest, plan: StepPlan) -> dict[str, StartOrder]:
+    def _orders(self, allocation: Allocation, request: LaunchRequest, plan: StepPlan) -> dict[str, LaunchOrder]:
         state = self._replica.state
-        work = decode_work(state.payload_of(allocation))
-        env = {**work.env, **request.env} if request.inherit else request.env
-        token, grace_s = self._mint(allocation), self._grace_s()
-        bases = {}
-        for node in plan.layout.nodes:
-            base = start_order(
-                state, allocation, Part(node=node), work, token=token, grace_s=grace_s, api_url=self._settings.api_url
-            )
-            share = next(share for share in allocation.shares if share.node == node)
-            whole = run_variables(state, allocation, share, base.submit_dir, self._settings.slurm)
-            bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, whole))
-        return bases
+        facts = BaseFacts(
+            token=self._mint(allocation),
+            grace_s=self._grace_s(),
+            api_url=self._settings.api_url,
+            slurm=self._settings.slurm,
+        )
+        bases = base_orders(state, allocation, request, plan, facts)
+        return launch_orders(plan, request, bases, self._wire_up.meeting(state, plan, request))
 
     def _grace_s(self) -> float:
         return seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)
@@ -410,6 +399,7 @@ class StepRegistry:
             self._distrust(node, report.key.of_run)
             return
         self._has_it(live, node)
+        note_use(live, node, report)
         fresh = news(live, node, report.tasks)
         for end in fresh:
             live.ends[end.rank] = end
@@ -417,7 +407,9 @@ class StepRegistry:
             live.add_use(report)
             self._node_over(live, node)
         failed = next((end for end in fresh if end.status), None)
-        if failed is not None and live.plan is not None and not live.plan.no_kill and live.open_nodes:
+        if report.was_ended and live.open_nodes:
+            self._end(live, 0.0, report.message)
+        elif failed is not None and live.plan is not None and not live.plan.no_kill and live.open_nodes:
             self._end(live, self._grace_s(), f"task {failed.rank} failed")
         self._tell(live)
 

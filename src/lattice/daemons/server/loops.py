@@ -25,6 +25,7 @@ from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.registry import StepRegistry, StepSettings
+from lattice.control.steps.wireup import WireUp
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
@@ -77,6 +78,7 @@ class Loops:
         metrics: Metrics,
         *,
         mint: Callable[[Allocation], str],
+        launch_key: Callable[[str], bytes],
         api_url: str,
         senders: Mapping[str, Sender],
         is_crowded: Callable[[], bool],
@@ -106,7 +108,8 @@ class Loops:
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
-        self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
+        wire_up = WireUp(launch_key, self._host_of)
+        self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared, wire_up)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
         self._hear_nodes(replica, links, clock, timings, is_crowded)
         self._care_for_nodes(config, replica, clock, timings)
@@ -193,6 +196,11 @@ class Loops:
 
     def _node_cleared(self, node: str) -> None:
         self.dispatch.node_cleared(node)
+
+    def _host_of(self, node: str) -> str:
+        """Where the agent of the node listens."""
+        session = self.sessions.table.newest(node)
+        return session.collector_address if session is not None else ""
 
     def _all(self) -> tuple[Loop, ...]:
         """Every loop of this server, each listed here and nowhere else."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -126,6 +127,7 @@ class ServerParts:
             self.replica.clock,
             self.metrics,
             mint=self._mint,
+            launch_key=self._launch_key,
             api_url=config.api.advertised_url or own_url,
             senders=self._senders.senders,
             is_crowded=lambda: self.front.agents.is_crowded,
@@ -162,6 +164,10 @@ class ServerParts:
             allocation=allocation.number,
             run=allocation.run,
         )
+
+    def _launch_key(self, launch_id: str) -> bytes:
+        """The key with which the nodes of a launch seal what they send each other; the same on every server, and stored nowhere."""
+        return hmac.digest(self._secret, f"launch/{launch_id}".encode(), "sha256")
 
     # answering
 

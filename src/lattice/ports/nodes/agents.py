@@ -272,8 +272,21 @@ class TaskEnd(Struct, frozen=True, kw_only=True, gc=False):
         return 128 + self.signal if self.signal else self.exit_code or (127 if self.message else 0)
 
 
+class PmiUse(Struct, frozen=True, kw_only=True, gc=False):
+    """What the tasks of a step on one node did with its PMI service."""
+
+    kind: str = ""
+    met: int = 0  # ranks that used it
+    fences: int = 0
+    bytes: int = 0
+    slowest_s: float = 0.0
+
+
 class StepReport(Struct, frozen=True, kw_only=True):
-    """What a node says of its tasks of a step: of those that failed, and at the end of all."""
+    """What a node says of its tasks of a step: of those that failed, and at the end of all.
+
+    `was_ended`: the node ended the tasks itself, and `message` says why.
+    """
 
     key: StepKey
     launch_id: str
@@ -285,6 +298,8 @@ class StepReport(Struct, frozen=True, kw_only=True):
     message: str = ""
     usage: Usage = NO_USAGE
     cause: EndCause | None = None  # OOM: the node killed processes of it for lack of memory
+    pmi: PmiUse | None = None
+    was_ended: bool = False
 
 
 class Registration(Struct, frozen=True, kw_only=True):

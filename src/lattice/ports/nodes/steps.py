@@ -43,6 +43,21 @@ class TaskOrder(Struct, frozen=True, kw_only=True, gc=False):
     pty: bool = False
 
 
+class PmiOrder(Struct, frozen=True, kw_only=True):
+    """The PMI service of a step. The key is of this launch alone, and is in nothing but orders."""
+
+    kinds: tuple[str, ...]
+    key: bytes
+    host: str  # where the first node is reached
+    timeout_s: float
+    counts: tuple[int, ...]  # tasks of each node
+    cyclic: bool = False
+
+    def __repr__(self) -> str:
+        """Without the key: orders may be printed."""
+        return f"PmiOrder(kinds={self.kinds}, host={self.host!r}, timeout_s={self.timeout_s})"
+
+
 class LaunchOrder(Struct, frozen=True, kw_only=True):
     """Start one node's tasks of a step. `base` says what a start of the allocation would say."""
 
@@ -58,6 +73,9 @@ class LaunchOrder(Struct, frozen=True, kw_only=True):
     time_s: float = 0.0
     rows: int = 0
     columns: int = 0
+    pmi: PmiOrder | None = None
+    master_host: str = ""
+    master_port: int = 0
 
     @property
     def key(self) -> StepKey:
@@ -136,6 +154,8 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     overlap: bool = False
     immediate: bool = False
     time_s: float = 0.0
+    pmi: str = "auto"
+    fence_timeout_s: float = 0.0  # 0 = the default
 
 
 class StepView(Struct, frozen=True, kw_only=True):

@@ -41,6 +41,4 @@ def step_warnings(name: str, value: str, program: str) -> tuple[str, ...]:
         if first not in ("block", "cyclic", "*"):
             return (f"--distribution={value} has no effect: only block and cyclic are supported",)
         return ("--distribution has no effect within nodes: tasks are not pinned to sockets",) if deeper else ()
-    if name == "mpi" and value.lower() not in ("none", "list"):
-        return (f"--mpi={value} has no effect: without MPI support each task would be rank 0 of 1",)
     return ()

@@ -28,6 +28,21 @@ class StepLine:
     open_mode: str = ""
     immediate: bool = False
     cyclic: bool = False
+    mpi: str = "auto"
+
+
+MPI_KINDS = ("none", "pmi1", "pmi2")
+MPI_LIST = "MPI plugin types are...\n" + "".join(f"\t{kind}\n" for kind in MPI_KINDS)
+
+
+def _mpi(word: str) -> str:
+    """How the tasks of the step find each other. Raises Fault for what is not available."""
+    if not word or word in (*MPI_KINDS, "list"):
+        return word or "auto"
+    hint = f"use one of {', '.join(MPI_KINDS)}, or leave --mpi out"
+    if word.partition("_")[0] == "pmix":
+        raise error(PROGRAM, f"--mpi={word} is not available: this cluster has no PMIx; {hint}")
+    raise error(PROGRAM, f"invalid MPI type '{word[:60]}', --mpi=list for acceptable types")
 
 
 def step_line(given: Iterable[Given]) -> StepLine:
@@ -44,6 +59,7 @@ def step_line(given: Iterable[Given]) -> StepLine:
         open_mode=values.get("open-mode", ""),
         immediate="immediate" in values,
         cyclic=values.get("distribution", "").lower().startswith("cyclic"),
+        mpi=_mpi(values.get("mpi", "").lower()),
     )
 
 

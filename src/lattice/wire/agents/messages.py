@@ -19,6 +19,7 @@ from lattice.ports.nodes.agents import (
     Order,
     PauseOrder,
     Phase,
+    PmiUse,
     Registration,
     Report,
     RunFiles,
@@ -37,6 +38,7 @@ from lattice.ports.nodes.steps import (
     AnyStepOrder,
     EndOrder,
     LaunchOrder,
+    PmiOrder,
     ResizeOrder,
     SignalOrder,
     TaskOrder,
@@ -75,7 +77,8 @@ START_RUN = Plan(
 
 # Orders about steps.
 STEP_TASK = Plan(TaskOrder, pb.StepTask)
-LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK)
+STEP_PMI = Plan(PmiOrder, pb.StepPmi)
+LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI)
 
 # What a server orders: the field of ServerMessage, and the plan of what it holds.
 RUN_ORDERS: dict[str, Plan[Any, Any]] = {
@@ -137,7 +140,8 @@ WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 USAGE = Plan(Usage, pb.Usage)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
-STEP_REPORT = Plan(StepReport, pb.StepReport, STEP_KEY, TASK_END, USAGE)
+PMI_USE = Plan(PmiUse, pb.StepPmiUse)
+STEP_REPORT = Plan(StepReport, pb.StepReport, STEP_KEY, TASK_END, USAGE, PMI_USE)
 HEARTBEAT = Plan(Beat, pb.Heartbeat)
 CHECK_STANDING = Plan(
     CheckStanding,

@@ -582,7 +582,7 @@ class StepTask(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ..., truncate: _Optional[bool] = ...) -> None: ...
 
 class LaunchStep(_message.Message):
-    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task")
+    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task", "pmi", "master_host", "master_port")
     BASE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
@@ -595,6 +595,9 @@ class LaunchStep(_message.Message):
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     CPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    PMI_FIELD_NUMBER: _ClassVar[int]
+    MASTER_HOST_FIELD_NUMBER: _ClassVar[int]
+    MASTER_PORT_FIELD_NUMBER: _ClassVar[int]
     base: StartRun
     step: int
     launch_id: str
@@ -607,7 +610,26 @@ class LaunchStep(_message.Message):
     rows: int
     columns: int
     cpus_per_task: int
-    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ...) -> None: ...
+    pmi: StepPmi
+    master_host: str
+    master_port: int
+    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ...) -> None: ...
+
+class StepPmi(_message.Message):
+    __slots__ = ("kinds", "key", "host", "timeout_s", "counts", "cyclic")
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    CYCLIC_FIELD_NUMBER: _ClassVar[int]
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    key: bytes
+    host: str
+    timeout_s: float
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    cyclic: bool
+    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., key: _Optional[bytes] = ..., host: _Optional[str] = ..., timeout_s: _Optional[float] = ..., counts: _Optional[_Iterable[int]] = ..., cyclic: _Optional[bool] = ...) -> None: ...
 
 class SignalStep(_message.Message):
     __slots__ = ("key", "signal")
@@ -676,7 +698,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cause: _Optional[_Union[EndCause, str]] = ...) -> None: ...
 
 class StepReport(_message.Message):
-    __slots__ = ("key", "launch_id", "ended", "tasks", "cpu_s", "peak_memory_mb", "elapsed_s", "message", "usage", "cause")
+    __slots__ = ("key", "launch_id", "ended", "tasks", "cpu_s", "peak_memory_mb", "elapsed_s", "message", "usage", "cause", "pmi", "was_ended")
     KEY_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -687,6 +709,8 @@ class StepReport(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    PMI_FIELD_NUMBER: _ClassVar[int]
+    WAS_ENDED_FIELD_NUMBER: _ClassVar[int]
     key: StepKey
     launch_id: str
     ended: bool
@@ -697,7 +721,23 @@ class StepReport(_message.Message):
     message: str
     usage: Usage
     cause: EndCause
-    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., cause: _Optional[_Union[EndCause, str]] = ...) -> None: ...
+    pmi: StepPmiUse
+    was_ended: bool
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., cause: _Optional[_Union[EndCause, str]] = ..., pmi: _Optional[_Union[StepPmiUse, _Mapping]] = ..., was_ended: _Optional[bool] = ...) -> None: ...
+
+class StepPmiUse(_message.Message):
+    __slots__ = ("kind", "met", "fences", "bytes", "slowest_s")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    MET_FIELD_NUMBER: _ClassVar[int]
+    FENCES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SLOWEST_S_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    met: int
+    fences: int
+    bytes: int
+    slowest_s: float
+    def __init__(self, kind: _Optional[str] = ..., met: _Optional[int] = ..., fences: _Optional[int] = ..., bytes: _Optional[int] = ..., slowest_s: _Optional[float] = ...) -> None: ...
 
 class StepAck(_message.Message):
     __slots__ = ("key",)

@@ -23,6 +23,9 @@ MAX_ARGUMENTS = 10_000
 MAX_PROGRAMS = 1000
 MAX_NAMED = 4 * MAX_TASKS
 MAX_CELLS = 10_000
+MAX_FENCE_S = 86_400
+PMI_KINDS = ("auto", "pmi1", "pmi2", "none")
+NAMED_KINDS = "auto, pmi1, pmi2 or none"
 _RANKS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 StepState = Literal["waiting", "running", "ended"]
@@ -62,6 +65,8 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     overlap: bool = False
     immediate: bool = False
     time: Short = ""
+    pmi: Short = "auto"
+    fence_timeout: Short = ""
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):
@@ -120,8 +125,22 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
         no_kill=fields.no_kill,
         overlap=fields.overlap,
         immediate=fields.immediate,
-        time_s=float(_seconds(fields.time)),
+        time_s=float(_seconds(fields.time, "time")),
+        pmi=_pmi(fields.pmi),
+        fence_timeout_s=float(
+            _between(_seconds(fields.fence_timeout, "fence_timeout"), "fence_timeout", 0, MAX_FENCE_S)
+        ),
     )
+
+
+def _pmi(word: str) -> str:
+    if word in PMI_KINDS:
+        return word
+    if word == "pmix":
+        raise BadField(
+            "pmi", "pmix is not available", hint=f"use {NAMED_KINDS}; Open MPI needs PMIx and cannot run yet"
+        )
+    raise BadField("pmi", f'"{word[:60]}" is not known', hint=f"use {NAMED_KINDS}")
 
 
 def _task_request(fields: StepSubmission) -> TaskRequest:
@@ -139,11 +158,11 @@ def _task_request(fields: StepSubmission) -> TaskRequest:
     )
 
 
-def _seconds(text: str) -> int:
+def _seconds(text: str, field: str) -> int:
     try:
         return parse_duration_s(text) if text else 0
     except BadUnit as error:
-        raise BadField("time", str(error)) from None
+        raise BadField(field, str(error)) from None
 
 
 def _arguments(words: list[str], field: str) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class Closed:
         self._local.fail(self._why)
 
     def end(self, text: str) -> None:
-        """There is nobody to tell."""
+        """No other node is connected."""
 
 
 class Centre:
@@ -107,7 +107,7 @@ class Centre:
         self._gave(0, self._star.number, kind.encode() + blob)
 
     def late(self) -> None:
-        """Somebody's time is over: ask the nodes that gave nothing which ranks they wait for."""
+        """The time of a node is over: ask the nodes that gave nothing which ranks they wait for."""
         if self._timer is not None:
             return
         self._star.tell(0, self._local.missing())

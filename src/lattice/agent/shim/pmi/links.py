@@ -45,7 +45,7 @@ class Wire:
         self._ready(select.EPOLLOUT)
 
     def rewire(self, received: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-        """From now on somebody else reads."""
+        """From now on these read."""
         self._received, self._ended = received, ended
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Wire:
 
 
 class _Stranger:
-    """Somebody who connected to the head and has not proved anything yet."""
+    """A client that connected to the head and has not proved anything yet."""
 
     __slots__ = ("greeting", "inbox", "nonce", "wire")
 
@@ -132,7 +132,7 @@ class Head:
                 stranger.wire.close()
 
     def _met(self, stranger: _Stranger, data: bytes) -> None:
-        """Bytes of somebody who may be a member. Raises BadSeal."""
+        """Bytes of a client that may be a member. Raises BadSeal."""
         stranger.inbox += data
         wire = stranger.wire
         if wire is None:
@@ -200,7 +200,7 @@ class Member:
         self._again_s = AGAIN_S
 
     def connect(self) -> None:
-        """Begin, unless that has happened; goes on until the process ends."""
+        """Begin, unless that has happened; continues until the process ends."""
         if self._wire is None and self._patience is None:
             self._try()
 

@@ -13,13 +13,13 @@ MAX_KEY_BYTES = 64
 class PmiPlan:
     """`node_ranks` are the ranks of each of `nodes`, `place` is this node's; `host` is where the first node is reached."""
 
-    __slots__ = ("host", "job", "key", "kinds", "node_ranks", "nodes", "place", "timeout_s")
+    __slots__ = ("host", "key", "kinds", "name", "node_ranks", "nodes", "place", "timeout_s")
 
     def __init__(self, asked: dict[str, object]) -> None:
         self.kinds = tuple(str(kind) for kind in _items(asked, "kinds"))
         if not self.kinds or not set(self.kinds) <= set(KINDS):
             raise ValueError(f"pmi.kinds is not a part of {', '.join(KINDS)}: {self.kinds}")
-        self.job = str(asked.get("job") or "")
+        self.name = str(asked.get("name") or "")
         self.nodes = [str(name) for name in _items(asked, "nodes")]
         self.node_ranks = [_ranks(spans) for spans in _items(asked, "ranks")]
         place = asked.get("place")

@@ -59,8 +59,10 @@ class Session:
 class LocalRanks:
     """`node_ranks` are the ranks of every node of the step, `place` this node's; `kinds` what is offered here."""
 
-    def __init__(self, job: str, node_ranks: Sequence[Sequence[int]], place: int, kinds: Sequence[str] = KINDS) -> None:
-        self._job = job
+    def __init__(
+        self, name: str, node_ranks: Sequence[Sequence[int]], place: int, kinds: Sequence[str] = KINDS
+    ) -> None:
+        self._name = name
         self._kinds = kinds
         self.size = sum(map(len, node_ranks))
         self.sessions = {rank: Session(rank) for rank in node_ranks[place]}
@@ -218,7 +220,7 @@ class LocalRanks:
         self._answer(session, "appnum", {"appnum": "0"})
 
     def _kvsname(self, session: Session, _request: Request) -> None:
-        self._answer(session, "my_kvsname", {"kvsname": self._job})
+        self._answer(session, "my_kvsname", {"kvsname": self._name})
 
     def _universe(self, session: Session, _request: Request) -> None:
         self._answer(session, "universe_size", {"size": str(self.size)})
@@ -245,8 +247,8 @@ class LocalRanks:
             },
         )
 
-    def _jobid(self, session: Session, request: Request) -> None:
-        self._answer2(session, request, {"jobid": self._job, "rc": "0"})
+    def _name_of_step(self, session: Session, request: Request) -> None:
+        self._answer2(session, request, {"jobid": self._name, "rc": "0"})
 
     def _get2(self, session: Session, request: Request) -> None:
         self._found(session, request, self._value(request.text("key", MAX_KEY)))
@@ -255,7 +257,7 @@ class LocalRanks:
         found = {"found": "FALSE"} if value is None else {"found": "TRUE", "value": value}
         self._answer2(session, request, {**found, "rc": "0"})
 
-    def _job_attribute(self, session: Session, request: Request) -> None:
+    def _world_attribute(self, session: Session, request: Request) -> None:
         key = request.text("key", MAX_KEY)
         self._found(session, request, str(self.size) if key == "universeSize" else self._value(key))
 
@@ -303,11 +305,11 @@ _PMI1: dict[str, _Action] = {
 }
 _PMI2: dict[str, _Action] = {
     "fullinit": LocalRanks._fullinit,
-    "job-getid": LocalRanks._jobid,
+    "job-getid": LocalRanks._name_of_step,
     "kvs-put": LocalRanks._put,
     "kvs-get": LocalRanks._get2,
     "kvs-fence": LocalRanks._enter,
-    "info-getjobattr": LocalRanks._job_attribute,
+    "info-getjobattr": LocalRanks._world_attribute,
     "info-putnodeattr": LocalRanks._put_attribute,
     "info-getnodeattr": LocalRanks._get_attribute,
     "finalize": LocalRanks._finalize,

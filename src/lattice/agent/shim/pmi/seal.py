@@ -29,11 +29,11 @@ TRIED_PORTS = 16
 
 
 class BadSeal(Exception):
-    """The other side does not know the key, or somebody changed what it sent."""
+    """The other side does not know the key, or a third party changed what it sent."""
 
 
 def tag(key: bytes, *parts: bytes) -> bytes:
-    """The parts are told apart by their lengths."""
+    """Lengths separate the parts."""
     made = blake2b(key=key, digest_size=TAG_BYTES)
     for part in parts:
         made.update(_COUNT.pack(len(part)))

@@ -32,7 +32,7 @@ class Service:
         self._sockets = sockets
         self._control = control
         self._loop = Loop()
-        self._ranks = LocalRanks(plan.job, plan.node_ranks, plan.place, plan.kinds)
+        self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
         self._began_s = 0.0  # when the open fence began, 0 = there is none
         self._has_given = False
         self._is_over = False

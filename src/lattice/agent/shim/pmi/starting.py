@@ -214,7 +214,7 @@ def _be_service(
         _libc.prctl(PR_SET_NAME, b"lattice-pmi", 0, 0, 0)
         os.chdir("/")
         Service(plan, sockets, control).run()
-    except BaseException as error:  # noqa: BLE001 - the end of a process: the shim is told, then there is nobody
+    except BaseException as error:  # noqa: BLE001 - the end of a process: the shim learns it, and nothing is above
         os.write(control, json.dumps({"failed": f"the PMI service failed: {error}"}).encode() + b"\n")
     finally:
         os._exit(0)

@@ -15,6 +15,7 @@ from lattice.wire.agents.messages import (
     GATHERED,
     HARDWARE,
     KNOWN_STEP,
+    PMI_USE,
     REGISTER,
     RUN_REPORT,
     STEP_REPORT,
@@ -62,6 +63,7 @@ step_report_of = STEP_REPORT.reader(
     peak_memory_mb=values.memory_mb,
     usage=_usage_of,
     tasks=TASK_END.reader(texts=values.line),
+    pmi=PMI_USE.reader(texts=values.line, seconds=values.seconds),
 )
 
 

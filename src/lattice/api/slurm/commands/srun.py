@@ -21,6 +21,7 @@ from lattice.slurm.submit.getopt import Grammar
 from lattice.slurm.submit.job import Job, merge
 from lattice.slurm.submit.options import options_of
 from lattice.slurm.submit.step_line import (
+    MPI_LIST,
     StepLine,
     is_per_task,
     narrowed_warning,
@@ -71,6 +72,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     environment = environment_options(GRAMMAR, _own_options(command.environment))
     job = merge([environment, line.given], program=PROGRAM, now=context.services.clock.now_ms() / 1000)
     step = step_line((*environment, *line.given))
+    if step.mpi == "list":
+        return SlurmAnswer(stdout=MPI_LIST)
     if not line.words:
         raise Fault(f"{PROGRAM}: fatal: No command given to execute.")
     if step.multi_prog and command.script is None:
@@ -221,6 +224,7 @@ def _submission(
         columns=80 if step.pty else 0,
         no_kill=not step.kills_on_failure,
         overlap=step.overlap,
+        pmi=step.mpi,
         time=f"{job.time_s}s" if job.time_s and job.time_s != UNLIMITED else "",
     )
 

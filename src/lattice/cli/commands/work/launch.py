@@ -45,6 +45,8 @@ class Options:
     overlap: bool = False
     exclusive: bool = False
     immediate: bool = False
+    pmi: str = "auto"
+    fence_timeout: str = ""
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +109,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="use CPUs no other step uses, and wait for them if necessary (the default)",
     )
     add("--immediate", action="store_true", help="fail instead of waiting for other steps")
+    add(
+        "--pmi",
+        metavar="KIND",
+        help="how MPI ranks find each other: auto, pmi1, pmi2 or none (default: auto)",
+    )
+    add("--fence-timeout", metavar="T", help="end the step if MPI ranks wait longer for each other (default: 60s)")
 
 
 def run(options: Options, context: Context) -> int:
@@ -157,6 +165,8 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
         overlap=options.overlap,
         immediate=options.immediate,
         time=options.time,
+        pmi=options.pmi,
+        fence_timeout=options.fence_timeout,
     )
 
 
@@ -227,6 +237,7 @@ COMMAND = Command(
         "lattice launch --alloc a17 -n 4 hostname",
         "lattice launch --alloc a17 --tasks-per-node=2 --label ./solver input.dat",
         "lattice launch --alloc a17 --pty bash",
+        "lattice launch --alloc a17 -n 64 ./mpi_program",
         "lattice launch -n 64 --output out.%t ./solver      (in a script: the allocation is its own)",
     ),
 )

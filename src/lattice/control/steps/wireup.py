@@ -1,0 +1,69 @@
+"""How the tasks of a step find each other: what each node's order says about PMI, and the address at which other libraries meet.
+
+The key of a launch follows from the launch id and a secret that all servers of the cluster have: a new leader that completes a launch
+gives the remaining nodes the same one, and no state holds it.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from lattice.control.steps.plan import StepPlan
+from lattice.core.machine.state import State
+from lattice.core.model.work.layout import Distribution
+from lattice.ports.nodes.steps import LaunchRequest, PmiOrder
+
+FENCE_TIMEOUT_S = 60.0
+KINDS = {"auto": ("pmi1", "pmi2"), "pmi1": ("pmi1",), "pmi2": ("pmi2",)}
+# Below the ports that Linux gives to clients, and apart from those of the PMI services.
+FIRST_PORT = 14_000
+PORTS = 6_000
+
+
+class Meeting(Struct, frozen=True, kw_only=True):
+    """The part of a step's orders that is about its tasks as a whole."""
+
+    pmi: PmiOrder | None = None
+    host: str = ""
+    port: int = 0
+
+
+class WireUp:
+    """`key_of` makes the key of a launch, `host_of` knows from which address a node was last heard."""
+
+    def __init__(self, key_of: Callable[[str], bytes], host_of: Callable[[str], str]) -> None:
+        self._key_of = key_of
+        self._host_of = host_of
+
+    def meeting(self, state: State, plan: StepPlan, request: LaunchRequest) -> Meeting:
+        layout = plan.layout
+        host = self._host(state, layout.nodes[0])
+        kinds = KINDS.get(request.pmi, ())
+        pmi = PmiOrder(
+            kinds=kinds,
+            key=self._key_of(plan.launch_id),
+            host=host,
+            timeout_s=request.fence_timeout_s or FENCE_TIMEOUT_S,
+            counts=layout.counts,
+            cyclic=layout.distribution is Distribution.CYCLIC,
+        )
+        return Meeting(pmi=pmi if kinds else None, host=host, port=plan.port)
+
+    def _host(self, state: State, node: str) -> str:
+        """Where others reach the node: as it says itself, as it was heard, or by its name."""
+        for address in (state.nodes[node].address, self._host_of(node)):
+            if address:
+                host, colon, port = address.rpartition(":")
+                return (host if colon and port.isdigit() else address).strip("[]")
+        return node
+
+
+def choose_port(launch_id: str, taken: Iterable[int]) -> int:
+    """A port for the step that no other one of its node has."""
+    port = zlib.crc32(launch_id.encode()) % PORTS
+    others = set(taken)
+    for offset in range(PORTS):
+        if FIRST_PORT + (port + offset) % PORTS not in others:
+            return FIRST_PORT + (port + offset) % PORTS
+    return FIRST_PORT + port

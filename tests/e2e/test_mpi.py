@@ -1,0 +1,203 @@
+"""MPI programs without SSH: Debian's MPICH through `lattice launch` and `srun`, on nodes that are real processes."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lattice.cli.slurm.install import install
+from lattice.testing import LocalCluster
+from tests.conftest import require_program
+from tests.e2e.launching import launched, rest_of
+
+pytestmark = pytest.mark.e2e
+
+NODES = 4
+SOURCE = Path(__file__).parent / "programs" / "mpi_walk.c"
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, in a folder that every user can read."""
+    compiler = require_program("mpicc.mpich")
+    folder = tmp_path_factory.mktemp("mpi")
+    for parent in (folder, folder.parent, folder.parent.parent):
+        parent.chmod(parent.stat().st_mode | 0o055)
+    program = folder / "mpi_walk"
+    subprocess.run([compiler, "-o", program, SOURCE], check=True, capture_output=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def mpi_cluster() -> Iterator[LocalCluster]:
+    # An agent that is killed must be back before its node counts as lost, also on a busy machine.
+    patient = {"node_agent.heartbeat_timeout_s": "60"}
+    with LocalCluster(nodes=NODES, settings=patient, arguments=["--node-cpus", "4"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(mpi_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    yield mpi_cluster
+    mpi_cluster.wait_serving()
+    mpi_cluster.post("/allocations/cancel", {"all_mine": True})
+    for node in mpi_cluster.nodes():
+        mpi_cluster.wait_node(node, "Ready")
+
+
+@pytest.fixture
+def alloc(cluster: LocalCluster) -> str:
+    submitted = cluster.submit(["sleep", "600"], resources={"nodes": NODES})
+    cluster.wait_state(submitted["id"], "Running")
+    return str(submitted["id"])
+
+
+def run(cluster: LocalCluster, alloc: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    return cluster.cli("launch", "--alloc", alloc, *words, check=False)
+
+
+def told(how: str, size: int, token: int = 0) -> list[str]:
+    total = size * (size - 1) // 2
+    return [f"{how} {rank} of {size} sum {total} token {token if rank == 0 else 0}" for rank in range(size)]
+
+
+@pytest.mark.parametrize("layout", [("-N", "1", "-n", "4"), ("-n", "4"), ("-n", "6", "-m", "cyclic")])
+def test_an_mpi_program_is_one_program_of_all_its_ranks(
+    cluster: LocalCluster, alloc: str, walk: Path, layout: tuple[str, ...]
+) -> None:
+    done = run(cluster, alloc, *layout, str(walk), "hello")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == told("hello", int(layout[layout.index("-n") + 1]))
+
+
+def test_messages_go_round_all_nodes(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "8", str(walk), "ring")
+    assert (done.returncode, done.stderr) == (0, "")
+    first = next(line for line in done.stdout.splitlines() if line.startswith("ring 0 "))
+    assert first == "ring 0 of 8 sum 28 token 8"
+
+
+def test_the_code_of_an_abort_is_the_steps(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "4", str(walk), "abort")
+    assert done.returncode == 7, done.stderr
+    assert "task 1 on n2: exited with code 7" in done.stderr
+
+
+def test_a_rank_that_fails_is_named_and_no_other_is_left(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "4", str(walk), "exit")
+    assert done.returncode == 9, done.stderr
+    assert "task 1 on n2: exited with code 9" in done.stderr
+    assert not processes_of(walk)
+
+
+def test_a_rank_that_never_comes_is_named_after_the_time_out(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "4", "--fence-timeout", "2s", str(walk), "late")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "PMI fence timeout: waited for rank 1 on n2" in done.stderr
+    assert not processes_of(walk)
+
+
+def test_without_pmi_each_task_is_a_program_of_one_rank(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "2", "--pmi", "none", str(walk))
+    assert (done.returncode, done.stdout) == (0, "hello 0 of 1 sum 0 token 0\n" * 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("--pmi", "pmix", "true"), 1, "pmix is not available"),
+        (("--pmi", "pmi3", "true"), 1, "use auto, pmi1, pmi2 or none"),
+        (("--fence-timeout", "soon", "true"), 1, "soon"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(
+    cluster: LocalCluster, alloc: str, words: tuple[str, ...], code: int, why: str
+) -> None:
+    done = run(cluster, alloc, *words)
+    assert (done.returncode, why in done.stderr) == (code, True), done.stderr
+
+
+def test_a_program_of_another_protocol_than_the_one_asked_for_is_told(
+    cluster: LocalCluster, alloc: str, walk: Path
+) -> None:
+    done = run(cluster, alloc, "-n", "2", "--pmi", "pmi2", str(walk))
+    assert done.returncode != 0
+    assert "speaks PMI-1; the step was launched with --pmi=pmi2" in done.stderr
+
+
+def test_srun_runs_mpi_programs_and_lists_what_it_knows(cluster: LocalCluster, walk: Path, tmp_path: Path) -> None:
+    programs = install(tmp_path).parent
+    environment = cluster.environment()
+    environment["PATH"] = f"{programs}:{environment.get('PATH', '/usr/bin:/bin')}"
+
+    def srun(*words: str) -> "subprocess.CompletedProcess[str]":
+        line = ["srun", *words]
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    done = srun("-N", "2", "-n", "4", "--mpi=pmi1", str(walk), "hello")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == told("hello", 4)
+    assert srun("--mpi=list").stdout.split() == ["MPI", "plugin", "types", "are...", "none", "pmi1", "pmi2"]
+    refused = srun("--mpi=pmix", "true")
+    assert refused.returncode != 0
+    assert "this cluster has no PMIx" in refused.stderr
+
+
+@pytest.mark.parametrize("victim", ["agent", "server"])
+def test_an_mpi_program_goes_on_without_agent_and_server(
+    cluster: LocalCluster, alloc: str, walk: Path, scratch: Path, victim: str
+) -> None:
+    gate = scratch / "go"
+    with launched(cluster, alloc, "-n", "4", str(walk), "wait", str(gate)) as step:
+        assert step.stdout is not None
+        first = [step.stdout.readline() for _ in range(4)]
+        killed = cluster.kill(victim)
+        if victim == "agent":
+            cluster.wait_replaced(killed)
+        cluster.wait_serving()
+        gate.touch()
+        _, errors = rest_of(step)
+    assert step.returncode == 0, errors
+    assert sorted(line.strip() for line in first) == told("wait", 4)
+
+
+def test_the_key_of_a_launch_is_in_no_argument_and_no_environment(
+    cluster: LocalCluster, alloc: str, walk: Path, scratch: Path
+) -> None:
+    gate = scratch / "go"
+    with launched(cluster, alloc, "-n", "4", str(walk), "wait", str(gate)) as step:
+        assert step.stdout is not None
+        for _ in range(4):
+            step.stdout.readline()
+        pids = processes_of(walk)
+        variables = b"".join(Path(f"/proc/{pid}/environ").read_bytes() for pid in pids)
+        names = sorted({entry.partition(b"=")[0].decode() for entry in variables.split(b"\0") if b"PMI" in entry})
+        gate.touch()
+        rest_of(step)
+    assert len(pids) == 4
+    assert names == ["PMI_FD", "PMI_JOBID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED"]
+
+
+def test_tasks_get_an_address_to_meet_at(cluster: LocalCluster, alloc: str) -> None:
+    script = "echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR $MASTER_PORT"
+    done = run(cluster, alloc, "-N", "2", "-n", "4", "sh", "-c", script)
+    rows = sorted(line.split() for line in done.stdout.splitlines())
+    assert [row[:3] for row in rows] == [["0", "4", "0"], ["1", "4", "1"], ["2", "4", "0"], ["3", "4", "1"]]
+    assert {tuple(row[3:]) for row in rows} == {("127.0.0.1", rows[0][4])}
+    own = run(cluster, alloc, "-n", "1", "--env", "MASTER_PORT=99", "sh", "-c", "echo $MASTER_ADDR $MASTER_PORT")
+    assert own.stdout.split() == ["99"]
+
+
+def processes_of(program: Path) -> list[int]:
+    """Processes that execute the program."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(folder / "exe") == str(program):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
