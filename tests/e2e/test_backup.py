@@ -86,7 +86,9 @@ def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp
         assert cluster.wait_end(short["id"])["exit_code"] == 3
         stale = cluster.submit(f"echo $$ > {tmp_path}/pid; exec sleep 600", name="began after")
         place = cluster.wait_state(stale["id"], "Running")["nodes"][0]
-        pid = int((tmp_path / "pid").read_text())
+        # Running is said when the process is there, which may be before it wrote.
+        written = tmp_path / "pid"
+        pid = int(eventually(lambda: written.read_text().strip() if written.exists() else "", "the work began"))
         began = process_of(cluster, kept["id"])
 
         former = cluster.directory / "former"

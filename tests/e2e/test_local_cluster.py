@@ -177,6 +177,8 @@ def test_up_after_an_unclean_death_cleans_up_and_remembers(folder: LocalCluster,
     kept = folder.run(["echo", "kept"])
     running = folder.submit(f"echo $$ > {scratch}/pid; exec sleep 300", lifecycle={"requeue": "never"})
     folder.wait_state(running["id"], "Running")
+    written = scratch / "pid"
+    pid = int(eventually(lambda: written.read_text().strip() if written.exists() else "", "the work began"))
     for role in ("supervisor", "agent", "shim", "server"):
         folder.kill(role)
     (folder.directory / "mine.txt").write_text("not Lattice's")
@@ -185,7 +187,7 @@ def test_up_after_an_unclean_death_cleans_up_and_remembers(folder: LocalCluster,
     assert folder.logs(kept["id"]) == "kept\n"
     lost = folder.wait_end(running["id"])
     assert (lost["state"], lost["cause"]) == ("Failed", "node")
-    assert not is_running(int((scratch / "pid").read_text()))
+    assert not is_running(pid)
     assert folder.run(["true"])["state"] == "Completed"
     assert (folder.directory / "mine.txt").read_text() == "not Lattice's"
 

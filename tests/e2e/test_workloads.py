@@ -193,11 +193,12 @@ def test_held_work_waits_for_its_release(cluster: LocalCluster) -> None:
 
 def test_requeue_by_the_user_runs_the_same_allocation_again(cluster: LocalCluster, scratch: Path) -> None:
     first = cluster.submit(f"echo $LATTICE_RUN >> {scratch}/runs; [ $LATTICE_RUN = 2 ] || sleep 60")
-    eventually((scratch / "runs").exists, "the first run began")
+    runs = scratch / "runs"
+    eventually(lambda: runs.exists() and runs.read_text() == "1\n", "the first run began")
     cluster.post(f"/allocations/{first['id']}/requeue")
     done = cluster.wait_end(first["id"])
     assert (done["state"], done["run"], done["restart_count"]) == ("Completed", 2, 1)
-    assert (scratch / "runs").read_text().split() == ["1", "2"]
+    assert runs.read_text().split() == ["1", "2"]
 
 
 def test_a_full_queue_starts_in_order_of_class_and_age(cluster: LocalCluster, scratch: Path) -> None:

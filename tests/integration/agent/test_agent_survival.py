@@ -26,7 +26,7 @@ def test_a_killed_agent_costs_neither_process_nor_output_nor_exit_code(tmp_path:
             script = f"echo before; echo $$ > {pid_file}; while ! [ -e {go} ]; do sleep 0.05; done; echo after; exit 5"
             server.start(KEY, ["sh", "-c", script])
             await server.running(KEY)
-            await until(pid_file.exists, "the work's own pid")
+            await until(lambda: pid_file.exists() and pid_file.read_text(), "the work's own pid")
             agent.kill()
             agent.start()
             session = await server.session(2)
