@@ -300,7 +300,7 @@ async def steps(patch: Patch, folder: Path) -> None:
     await made.begin()
     bad, good = await made.launch(tasks=2), await made.launch(tasks=2)
 
-    def is_bad(live: LiveStep) -> bool:
+    def is_bad(live: LiveStep, level: int) -> bool:
         return live.step == bad
 
     poison(patch, step_registry, "record_of", is_bad)
