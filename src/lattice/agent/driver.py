@@ -135,6 +135,7 @@ class Driver:
         self._shim: ShimClient | None = None
         self._shim_id = ""
         self._can_mount = False
+        self._limits: tuple[str, ...] | None = ()
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
@@ -453,6 +454,10 @@ class Driver:
         return self._can_mount
 
     @property
+    def can_confine(self) -> bool:
+        return self._limits is not None
+
+    @property
     def shim_id(self) -> str:
         return self._shim_id if self._shim is not None else ""
 
@@ -565,8 +570,10 @@ class Driver:
                 on_disk[run.key] = end
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
-        self._can_mount = listing.mounts
         self._steps.has_pmi = listing.pmi_service
+        self._can_mount, self._limits = listing.mounts, listing.limits
+        if listing.limits is None:
+            _log.warning("the shim that runs here is older than this agent: work that shares the node is refused")
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         self._steps.table.shim_answers(listing.steps, lost_message)
         early, self._early_ends = self._early_ends, []

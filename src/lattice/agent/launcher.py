@@ -44,6 +44,11 @@ class Surroundings(Protocol):
         """Whether that shim gives runs a file system of their own."""
         ...
 
+    @property
+    def can_confine(self) -> bool:
+        """Whether that shim knows the limits of shared work; one that is older would ignore them."""
+        ...
+
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None: ...
 
     def fail_disk(self, why: str) -> Awaitable[None]:
@@ -83,6 +88,7 @@ class Launcher:
             else:
                 loop = asyncio.get_running_loop()
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
+            self._check_shim(request)
             await self._hooks.prepare(order, request)
             if request.get("mounts") and not self._agent.can_mount:
                 await self._hooks.undo(order.key, order.allocation_id)
@@ -117,8 +123,17 @@ class Launcher:
         variables = self._devices.environment(devices)
         request = prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
         settings = self._settings
-        limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices.cpus)
+        limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices)
         return request | limits
+
+    def _check_shim(self, request: dict[str, object]) -> None:
+        """A shim of an earlier release ignores limits that it does not know; it keeps its work, and gets none that needs them."""
+        limits = request.get("limits")
+        if isinstance(limits, dict) and "cpus" in limits and not self._agent.can_confine:
+            raise HookFailed(
+                "the shim of this node is older than its agent and cannot confine work that shares the node; "
+                "restart it when its work has ended"
+            )
 
     def _answered(self, order: StartOrder, answer: ShimMessage) -> None:
         if answer.ok:

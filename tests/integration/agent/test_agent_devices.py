@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -86,5 +87,39 @@ def test_work_without_a_topology_is_not_bound() -> None:
             server.start((1, 1), see, cpus=1)
             await server.ended((1, 1))
             assert await server.output((1, 1)) == f"{CPUS}\n".encode()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.root
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_share_opens_the_device_files_of_its_own_gpus_only(tmp_path: Path) -> None:
+    """Character devices that stand for GPUs, under names that root may open by their mode."""
+    found = (
+        os.stat(f"/dev/{name}")
+        for name in ("kmsg", "fuse", "loop-control", "net/tun")
+        if os.path.exists(f"/dev/{name}")
+    )
+    numbers = [status.st_rdev for status in found if stat.S_ISCHR(status.st_mode)]
+    if len(numbers) < 3:
+        pytest.skip("this machine has too few device files to give out")
+    for number, name in zip(numbers, ("gpu0", "gpu1", "site"), strict=False):
+        os.mknod(tmp_path / name, 0o666 | stat.S_IFCHR, number)
+    gpus = [{"index": n, "vendor": "nvidia", "devices": [str(tmp_path / f"gpu{n}")]} for n in (0, 1)]
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps({"gpus": {"gpus": gpus}}))
+    names = ("gpu0", "gpu1", "site")
+    script = "; ".join(f"(: < {tmp_path}/{name}) 2>/dev/null && echo {name}" for name in names)
+    shell = ["sh", "-c", f"{script}; : < /dev/urandom"]
+
+    async def scenario() -> None:
+        arguments = ("--topology-file", str(file), "--device", f"{tmp_path}/si*", "--cpus", str(len(CPUS)))
+        async with cluster(*arguments) as (server, _agent):
+            for number, share in ((1, {"cpus": 1}), (2, {"cpus": 1, "gpus": 1}), (3, {"cpus": len(CPUS), "gpus": 2})):
+                server.start((number, 1), shell, **share)
+                assert (await server.ended((number, 1))).exit_code == 0
+            assert (await server.output((1, 1))).split() == [b"site"]
+            assert (await server.output((2, 1))).split() == [b"gpu0", b"site"]
+            assert (await server.output((3, 1))).split() == [b"gpu0", b"gpu1", b"site"]
 
     asyncio.run(scenario())

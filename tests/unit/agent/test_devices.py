@@ -118,6 +118,14 @@ def test_nvidia_gpus_are_named_to_cuda_alone() -> None:
     assert told == {"LATTICE_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
+def test_each_vendor_is_told_of_its_own_gpus() -> None:
+    mixed = GpuTopology(
+        gpus=(GpuDevice(index=0, vendor=GpuVendor.NVIDIA, uuid="GPU-0"), GpuDevice(index=1, vendor=GpuVendor.AMD))
+    )
+    told = table(NodeTopology(gpus=mixed)).environment(Devices(gpus=(1,)))
+    assert (told["ROCR_VISIBLE_DEVICES"], told["CUDA_VISIBLE_DEVICES"]) == ("1", "")
+
+
 def test_instances_are_named_as_their_vendor_names_them() -> None:
     told = table(NodeTopology(gpus=gpus(uuids=True))).environment(Devices(gpus=(1, 2)))
     assert (told["CUDA_VISIBLE_DEVICES"], told["LATTICE_GPUS"]) == ("MIG-1,MIG-2", "1,2")

@@ -247,7 +247,7 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
         early_signal=early,
     )
     folders = RunFolders(tmp_path / "state", reachable=False)
-    limits = run_limits(LimitSettings(), NodeSize(cpus=4, memory_mb=4096), 2, order.memory_mb, (0, 2))
+    limits = run_limits(LimitSettings(), NodeSize(cpus=4, memory_mb=4096), 2, order.memory_mb, Devices(cpus=(0, 2)))
     request = Heard(prepare(order, folders, own_policy(), "n1", "s", devices=Devices(cpus=(0, 2))) | limits)
     launch = Launch(request)
     assert request.keys() - request.read == {"op", "number", "run", "dir"}  # whose request it is

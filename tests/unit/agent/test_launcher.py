@@ -14,7 +14,7 @@ from lattice.agent.runs.devices import DeviceTable, NodeTopology
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
-from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.ports.nodes.agents import EndCause, RunKey, StartOrder
 from tests.unit.agent.test_launch import ME, own_policy
 
 
@@ -38,7 +38,7 @@ class Mounting:
 class OldShim:
     """An agent whose shim knows no mounts."""
 
-    shim_id, can_mount = "1-1", False
+    shim_id, can_mount, can_confine = "1-1", False, False
 
     def __init__(self) -> None:
         self.fed: list[Stimulus] = []
@@ -59,7 +59,8 @@ class OldShim:
         raise AssertionError(why)
 
 
-def test_run_that_needs_mounts_is_not_given_to_a_shim_without_them(tmp_path: Path) -> None:
+def launched(tmp_path: Path, hook: Mounting, cpus: int = 0) -> RunRefused:
+    """What becomes of an order at a node with an old shim."""
     facts = NodeFacts(
         node_id="n1",
         address="",
@@ -76,14 +77,24 @@ def test_run_that_needs_mounts_is_not_given_to_a_shim_without_them(tmp_path: Pat
     settings = Settings(
         state_dir=tmp_path, facts=facts, policy=own_policy(), retention=Retention(), output_limit=1, grace_s=1.0
     )
-    folders, hook, agent = RunFolders(tmp_path, reachable=False), Mounting(), OldShim()
+    folders, agent = RunFolders(tmp_path, reachable=False), OldShim()
     devices = DeviceTable(4, 0, "", NodeTopology())
     with ThreadPoolExecutor(1) as pool:
         runner = HookRunner([hook], folders.path)
         launcher = Launcher(settings, folders, devices, runner, pool, "", agent=agent)
-        order = StartOrder(key=RunKey(7, 1), allocation_id="a7", user=ME.pw_name, argv=("true",), cwd="/")
+        order = StartOrder(key=RunKey(7, 1), allocation_id="a7", user=ME.pw_name, argv=("true",), cwd="/", cpus=cpus)
         asyncio.run(launcher.launch(order))
     (refused,) = agent.fed
     assert isinstance(refused, RunRefused)
-    assert "cannot mount for a run" in refused.message
+    assert refused.cause is EndCause.PROLOGUE, "it is tried on another node"
+    return refused
+
+
+def test_run_that_needs_mounts_is_not_given_to_a_shim_without_them(tmp_path: Path) -> None:
+    hook = Mounting()
+    assert "cannot mount for a run" in launched(tmp_path, hook).message
     assert hook.is_undone
+
+
+def test_share_is_not_given_to_a_shim_that_ignores_its_limits(tmp_path: Path) -> None:
+    assert "cannot confine work that shares the node" in launched(tmp_path, Mounting(), cpus=2).message

@@ -48,6 +48,9 @@ class GpuPartition(Struct, frozen=True, kw_only=True):
     profile: str = ""
     uuid: str = ""
     memory_bytes: int = 0
+    gpu_instance: int = -1  # as the driver numbers it; -1 = not known
+    compute_instance: int = -1
+    devices: list[str] = []
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
@@ -65,6 +68,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     nic: str = ""
     memory_node: int | None = None
     partitions: list[GpuPartition] = []
+    devices: list[str] = []  # its own device files
 
 
 class GpuLink(Struct, frozen=True, kw_only=True):

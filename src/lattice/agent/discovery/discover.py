@@ -6,6 +6,7 @@ from itertools import combinations
 from msgspec.structs import replace
 
 from lattice.agent.discovery import amd, hwloc, nvidia
+from lattice.agent.discovery.device_files import with_device_files
 from lattice.agent.discovery.devices import pci_path, read_board, read_drives, read_nics
 from lattice.agent.discovery.found import FoundGpus
 from lattice.agent.discovery.processors import read_cpus, read_meminfo, read_memory, with_total
@@ -27,7 +28,7 @@ def discover(tree: Tree = MACHINE) -> Inventory:
     seen = _seen(tree, problems, sources)
     nics = read_nics(tree)
     figures = read_meminfo(tree)
-    found = near_nics(tree, _placed(tree, gpus.gpus, seen.pci_nodes), nics)
+    found = with_device_files(tree, near_nics(tree, _placed(tree, gpus.gpus, seen.pci_nodes), nics))
     return Inventory(
         cpus=read_cpus(tree),
         memory_mb=figures.get("MemTotal", 0) >> 10,

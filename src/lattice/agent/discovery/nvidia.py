@@ -116,7 +116,11 @@ def _said(element: ElementTree.Element, path: str) -> str:
 def _gpu(place: int, element: ElementTree.Element) -> Gpu:
     model = short_model(_said(element, "product_name"))
     parts = tuple(
-        GpuPartition(memory_bytes=_mib(_said(part, "fb_memory_usage/total")))
+        GpuPartition(
+            memory_bytes=_mib(_said(part, "fb_memory_usage/total")),
+            gpu_instance=_number(_said(part, "gpu_instance_id")),
+            compute_instance=_number(_said(part, "compute_instance_id")),
+        )
         for part in element.findall("mig_devices/mig_device")
     )
     return Gpu(
@@ -129,6 +133,10 @@ def _gpu(place: int, element: ElementTree.Element) -> Gpu:
         pci_address=plain_address(_said(element, "pci/pci_bus_id") or element.get("id", "")),
         partitions=parts,
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else -1
 
 
 def _mib(text: str) -> int:
@@ -148,9 +156,9 @@ def with_partitions(found: FoundGpus, listing: str) -> FoundGpus:
     gpus = []
     for each in found.gpus:
         names = named.get(each.index, [])
-        sizes = [part.memory_bytes for part in each.partitions] + [0] * len(names)
+        logged = [*each.partitions, *[GpuPartition()] * len(names)]
         parts = tuple(
-            GpuPartition(profile=profile, uuid=uuid, memory_bytes=sizes[place])
+            msgspec.structs.replace(logged[place], profile=profile, uuid=uuid)
             for place, (profile, uuid) in enumerate(names)
         )
         gpus.append(msgspec.structs.replace(each, partitions=parts))

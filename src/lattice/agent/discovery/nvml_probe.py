@@ -81,6 +81,8 @@ class Library:
                     profile=name.rpartition("MIG ")[2] if "MIG " in name else name,
                     uuid=self.ask("nvmlDeviceGetUUID", part, default=""),
                     memory_bytes=int(getattr(memory, "total", 0)),
+                    gpu_instance=self.ask("nvmlDeviceGetGpuInstanceId", part, default=-1),
+                    compute_instance=self.ask("nvmlDeviceGetComputeInstanceId", part, default=-1),
                 )
             )
         return tuple(found)

@@ -23,6 +23,11 @@ GPUS_VARIABLE = "LATTICE_GPUS"
 _AMD_TYPE = re.compile(r"MI\d", re.IGNORECASE)
 
 
+def is_amd(gpu_type: str) -> bool:
+    """Whether GPUs that are known by their type alone are AMD's."""
+    return bool(_AMD_TYPE.match(gpu_type))
+
+
 class TopologyUnusable(Exception):
     """The node's topology cannot be read or contradicts itself; the text says where."""
 
@@ -74,9 +79,9 @@ class DeviceTable:
         bindable = frozenset(topology.memory.cpus)
         self._cpus = bindable if bindable <= (usable_cpus or os.sched_getaffinity(0)) else frozenset()
         self._names = {device.index: device.uuid or str(device.index) for device in topology.gpus.gpus}
-        vendors = {device.vendor for device in topology.gpus.gpus}
-        self._is_amd = vendors == {GpuVendor.AMD} if vendors else bool(_AMD_TYPE.match(gpu_type))
-        self._is_nvidia = vendors == {GpuVendor.NVIDIA}
+        self._vendors = {device.index: device.vendor for device in topology.gpus.gpus}
+        if not self._vendors:
+            self._vendors = dict.fromkeys(self._gpus, GpuVendor.AMD if is_amd(gpu_type) else GpuVendor.NVIDIA)
         self._held: dict[RunKey, Devices] = {}
 
     @property
@@ -122,11 +127,12 @@ class DeviceTable:
         """What tells the run which GPUs are its own; nothing on a node without."""
         if devices.gpus is None:
             return {}
-        visible = ",".join(self._names.get(gpu, str(gpu)) for gpu in devices.gpus)
         told = {GPUS_VARIABLE: ",".join(map(str, devices.gpus))}
-        if not self._is_nvidia:
-            told["ROCR_VISIBLE_DEVICES"] = visible
-        if not self._is_amd:
-            # HIP reads CUDA's variable too, as numbers among those that ROCR's has left.
-            told |= {"CUDA_VISIBLE_DEVICES": visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        for vendor in sorted(set(self._vendors.values())):
+            own = [gpu for gpu in devices.gpus if self._vendors.get(gpu) is vendor]
+            visible = ",".join(self._names.get(gpu, str(gpu)) for gpu in own)
+            if vendor is GpuVendor.AMD:
+                told["ROCR_VISIBLE_DEVICES"] = visible
+            else:
+                told |= {"CUDA_VISIBLE_DEVICES": visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         return told

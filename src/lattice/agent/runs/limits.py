@@ -5,6 +5,9 @@ A run that has the whole node may use all of its CPUs, but not all of its memory
 
 import msgspec
 
+from lattice.agent.runs.device_files import DeviceFiles
+from lattice.agent.runs.devices import NOTHING, Devices
+
 DEFAULT_PIDS_PER_CPU = 512
 DEFAULT_RESERVE_MB = 512
 MAX_RESERVED_PERCENT = 10  # of a small machine, whatever the reserve says
@@ -16,6 +19,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     pids_per_cpu: int = DEFAULT_PIDS_PER_CPU  # 0 = not limited
     reserve_mb: int = DEFAULT_RESERVE_MB
     machine_memory_mb: int = 0
+    device_files: DeviceFiles | None = None  # None = devices are not confined
 
 
 class NodeSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,18 +30,20 @@ class NodeSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_limits(
-    settings: LimitSettings, node: NodeSize, cpus: int, memory_mb: int, bound: tuple[int, ...] = ()
+    settings: LimitSettings, node: NodeSize, cpus: int, memory_mb: int, devices: Devices = NOTHING
 ) -> dict[str, object]:
     """The part of a request that tells the shim. `cpus` and `memory_mb` are the run's share, 0 where it was given none;
-    `bound` are the CPUs it may use, if it was given particular ones."""
+    `devices` are the CPUs and GPUs that it was given, if they are particular ones."""
     is_share = 0 < cpus < node.cpus
     limits: dict[str, object] = {}
     if is_share:
         limits["cpus"] = float(cpus)
     if settings.pids_per_cpu:
         limits["pids"] = settings.pids_per_cpu * (cpus if is_share else node.cpus)
-    if bound:
-        limits["cpuset"] = list(bound)
+    if devices.cpus:
+        limits["cpuset"] = list(devices.cpus)
+    if is_share and settings.device_files is not None:
+        limits["devices"] = settings.device_files.rules(devices.gpus or ())
     return {"memory_mb": memory_mb or (0 if is_share else _most_memory_mb(settings, node)), "limits": limits}
 
 

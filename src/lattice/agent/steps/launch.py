@@ -77,7 +77,7 @@ def prepare_step(
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
     # For a node where the allocation has no run: the step brings its group along.
-    return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices.cpus)
+    return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices)
 
 
 def _step_variables(launch: LaunchOrder) -> dict[str, str]:

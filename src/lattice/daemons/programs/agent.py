@@ -25,6 +25,8 @@ from lattice.agent.driver import Driver
 from lattice.agent.hooks.site_programs import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
+from lattice.agent.runs.device_files import DeviceFiles
+from lattice.agent.runs.devices import is_amd
 from lattice.agent.runs.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.runs.limits import DEFAULT_PIDS_PER_CPU, DEFAULT_RESERVE_MB, LimitSettings
 from lattice.agent.settings import Settings
@@ -151,6 +153,14 @@ def _add_runs(add: Callable[..., argparse.Action]) -> None:
 
 def _add_limits(add: Callable[..., argparse.Action]) -> None:
     add(
+        "--device",
+        type=_absolute,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="device file that runs may open on a shared node besides those of their GPUs; /dev/infiniband/* = all there; repeatable",
+    )
+    add(
         "--pids-per-cpu",
         type=_natural,
         default=DEFAULT_PIDS_PER_CPU,
@@ -190,6 +200,12 @@ def _add_hooks(add: Callable[..., argparse.Action]) -> None:
     add("--checks", type=Path, metavar="FILE", help="health checks of this node, in TOML or JSON, one table each")
     add("--check-dir", type=Path, metavar="DIR", help="directory of health check programs")
     add("--no-checks", action="store_true", help="disable health checks")
+
+
+def _absolute(text: str) -> str:
+    if not text.startswith("/"):
+        raise argparse.ArgumentTypeError("must be an absolute path")
+    return text
 
 
 def _natural(text: str) -> int:
@@ -256,6 +272,9 @@ def build_settings(options: argparse.Namespace) -> Settings:
             pids_per_cpu=options.pids_per_cpu,
             reserve_mb=options.memory_reserve_mb,
             machine_memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10,
+            device_files=DeviceFiles(
+                gpus=machine.topology.gpus, is_amd=is_amd(machine.gpu_type), site=tuple(options.device)
+            ),
         ),
         inventory=machine.inventory,
         hardware=machine.file,

@@ -382,17 +382,23 @@ class MemoryTopology(_message.Message):
     def __init__(self, domains: _Optional[_Iterable[_Union[MemoryDomain, _Mapping]]] = ..., interconnects: _Optional[_Iterable[_Union[MemoryInterconnect, _Mapping]]] = ..., total_capacity_bytes: _Optional[int] = ...) -> None: ...
 
 class GpuPartition(_message.Message):
-    __slots__ = ("profile", "uuid", "memory_bytes")
+    __slots__ = ("profile", "uuid", "memory_bytes", "gpu_instance", "compute_instance", "devices")
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPU_INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
     profile: str
     uuid: str
     memory_bytes: int
-    def __init__(self, profile: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
+    gpu_instance: int
+    compute_instance: int
+    devices: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, profile: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., gpu_instance: _Optional[int] = ..., compute_instance: _Optional[int] = ..., devices: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("index", "vendor", "model", "uuid", "memory_bytes", "compute_capability", "firmware", "pci_address", "numa_node", "nic", "memory_node", "partitions")
+    __slots__ = ("index", "vendor", "model", "uuid", "memory_bytes", "compute_capability", "firmware", "pci_address", "numa_node", "nic", "memory_node", "partitions", "devices")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -405,6 +411,7 @@ class Gpu(_message.Message):
     NIC_FIELD_NUMBER: _ClassVar[int]
     MEMORY_NODE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
     index: int
     vendor: str
     model: str
@@ -417,7 +424,8 @@ class Gpu(_message.Message):
     nic: str
     memory_node: int
     partitions: _containers.RepeatedCompositeFieldContainer[GpuPartition]
-    def __init__(self, index: _Optional[int] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., compute_capability: _Optional[str] = ..., firmware: _Optional[str] = ..., pci_address: _Optional[str] = ..., numa_node: _Optional[int] = ..., nic: _Optional[str] = ..., memory_node: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[GpuPartition, _Mapping]]] = ...) -> None: ...
+    devices: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, index: _Optional[int] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., compute_capability: _Optional[str] = ..., firmware: _Optional[str] = ..., pci_address: _Optional[str] = ..., numa_node: _Optional[int] = ..., nic: _Optional[str] = ..., memory_node: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[GpuPartition, _Mapping]]] = ..., devices: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GpuLink(_message.Message):
     __slots__ = ("gpu_a", "gpu_b", "link_type", "bandwidth_gbps")

@@ -29,7 +29,10 @@ class GpuLinkType(StrEnum):
 
 
 class GpuDevice(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One GPU or one instance of a partitioned GPU; `uuid` is what its vendor's runtime calls it."""
+    """One GPU or one instance of a partitioned GPU; `uuid` is what its vendor's runtime calls it.
+
+    `devices` are its own device files; those that all GPUs of the vendor share are not among them.
+    """
 
     index: int
     vendor: GpuVendor
@@ -38,6 +41,7 @@ class GpuDevice(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     compute_capability: str = ""
     partitioned: bool = False
     uuid: str = ""
+    devices: tuple[str, ...] = ()
 
 
 class GpuLink(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -61,6 +65,9 @@ class GpuTopology(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def problem(self) -> str:
         """What is wrong with it; empty when it can be used."""
         known = set(self.indices)
+        for device in self.gpus:
+            if strange := next((name for name in device.devices if not name.startswith("/")), ""):
+                return f"a device file of GPU {device.index} is not an absolute path: {strange}"
         if len(known) < len(self.gpus):
             return "two GPUs have the same index"
         for link in self.links:

@@ -82,6 +82,9 @@ class GpuPartition(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     profile: str = ""
     uuid: str = ""
     memory_bytes: int = 0
+    gpu_instance: int = -1  # as the driver numbers it; -1 = not known
+    compute_instance: int = -1
+    devices: tuple[str, ...] = ()
 
 
 class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,6 +100,7 @@ class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nic: str = ""  # the nearest network interface
     memory_node: int | None = None  # the NUMA node that is this GPU's own memory, where it has one
     partitions: tuple[GpuPartition, ...] = ()
+    devices: tuple[str, ...] = ()  # its own device files
 
 
 class Nic(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -298,6 +302,7 @@ def _device(gpu: Gpu, index: int, part: GpuPartition | None) -> GpuDevice:
         model=f"{gpu.model} {part.profile}".strip() if part else gpu.model,
         memory_bytes=part.memory_bytes if part else gpu.memory_bytes,
         compute_capability=gpu.compute_capability,
+        devices=part.devices if part else gpu.devices,
         partitioned=part is not None,
         uuid=part.uuid if part else gpu.uuid,
     )
