@@ -215,6 +215,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "suspend": Leaf("work.suspend", "suspend running allocations (they keep their nodes; walltime is paused)"),
     "resume": Leaf("work.resume", "resume suspended allocations"),
     "requeue": Leaf("work.requeue", "stop allocations and run them again"),
+    "resubmit": Leaf("work.resubmit", "submit recorded allocations again, with changes"),
     "update": Leaf("work.update", "change allocations"),
     "history": Leaf("work.history", "show finished allocations"),
     "usage": Leaf("site.usage", "show node hours and GPU hours used"),

@@ -80,6 +80,9 @@ class Details(Struct, frozen=True, kw_only=True):
     per_node: bool | None = None
     notify_on: list[str] = []
     notify_to: list[str] = []
+    output: "OutputFiles | UnsetType" = UNSET
+    signal: str = ""  # before the limit
+    summary: bool = False
     slurm: SlurmRequestDetails | UnsetType = UNSET
 
 

@@ -158,3 +158,12 @@ def _given_up(group: TaskGroup, number: int) -> Allocation:
         cause=Cause.CANCELLED,
         ended_at=group.ended_at,
     )
+
+
+async def payload_of(context: Context, found: Found) -> bytes:
+    """What it runs, as it travels in the log; empty when that is no longer kept. For those who may read details."""
+    holder = found.head.group or found.number
+    payload = context.state.payloads.get(holder)
+    if payload is None:
+        payload = await context.services.replica.archived_payload(holder)
+    return payload

@@ -6,7 +6,7 @@ from msgspec import UNSET, to_builtins
 
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text
-from lattice_sdk.models.records import Allocation, Constraints, RunUsage
+from lattice_sdk.models.records import Allocation, Constraints, Details, RunUsage
 
 NAMED_NODES = 4
 
@@ -210,6 +210,14 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Most processes", str(usage_of(allocation).peak_pids or "")),
     ]
     return [(name, text) for name, text in pairs if text and text != "-"]
+
+
+def script_text(details: Details) -> str:
+    """What was submitted: the script as it is, or the command as a shell would take it."""
+    if details.script:
+        return details.script
+    words = details.entrypoint if isinstance(details.entrypoint, list) else [details.entrypoint or ""]
+    return shlex.join(words) + "\n"
 
 
 def request_pairs(allocation: Allocation) -> list[tuple[str, str]]:

@@ -353,7 +353,7 @@ class AskedDetailsView(_message.Message):
     def __init__(self, comment: _Optional[str] = ..., command: _Optional[str] = ..., arguments: _Optional[str] = ..., work_dir: _Optional[str] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ...) -> None: ...
 
 class DetailsView(_message.Message):
-    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "slurm")
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "output", "signal", "summary", "slurm")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -374,6 +374,9 @@ class DetailsView(_message.Message):
     PER_NODE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_ON_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_TO_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
     SLURM_FIELD_NUMBER: _ClassVar[int]
     entrypoint: _containers.RepeatedScalarFieldContainer[str]
     script: str
@@ -388,8 +391,11 @@ class DetailsView(_message.Message):
     per_node: bool
     notify_on: _containers.RepeatedScalarFieldContainer[str]
     notify_to: _containers.RepeatedScalarFieldContainer[str]
+    output: OutputFiles
+    signal: str
+    summary: bool
     slurm: AskedDetailsView
-    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
     __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")

@@ -126,6 +126,9 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     per_node: bool
     notify_on: tuple[str, ...] = ()
     notify_to: tuple[str, ...] = ()
+    output: OutputFiles | UnsetType = UNSET
+    signal: str = ""  # before the limit
+    summary: bool = False
     slurm: AskedDetailsView | UnsetType = UNSET
 
 
@@ -397,5 +400,8 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         per_node=record.per_node,
         notify_on=() if record.notify is None else record.notify.on,
         notify_to=() if record.notify is None else record.notify.to,
+        output=UNSET if work.output is None else work.output,
+        signal=work.signal,
+        summary=work.summary,
         slurm=asked_details(record.asked) if record.asked is not None else UNSET,
     )

@@ -9,7 +9,7 @@ from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
-from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, view_of
+from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, payload_of, view_of
 from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
 from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_TASK_PIECES, MAX_WAIT_S
@@ -93,17 +93,9 @@ async def get_allocation(context: Context, request: GetAllocation) -> Allocation
     if not context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
         return msgspec.structs.replace(view, details=None)
     await record_access(context, "allocation.details", head)
-    payload = await _payload(context, found)
+    payload = await payload_of(context, found)
     details = details_view(head, decode_work(payload)) if payload else None
     return msgspec.structs.replace(view, details=details)
-
-
-async def _payload(context: Context, found: Found) -> bytes:
-    holder = found.head.group or found.number
-    payload = context.state.payloads.get(holder)
-    if payload is None:
-        payload = await context.services.replica.archived_payload(holder)
-    return payload
 
 
 async def wait(context: Context, request: WaitForAllocation) -> AllocationView:

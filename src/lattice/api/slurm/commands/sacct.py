@@ -7,6 +7,7 @@ from lattice.api.context import Context
 from lattice.api.pacing import Pace, free_in_slices, in_thread, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
+from lattice.api.slurm.commands.batch_scripts import scripts
 from lattice.api.slurm.helping import asks_for_help, helped
 from lattice.api.slurm.rows.finding import (
     Entry,
@@ -45,6 +46,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if query.line.has("clusters") and not {own, "all", "-1"} & set(query.line.items("clusters")):
         return printed()
     ids = await _job_ids(query)
+    if query.line.has("batch-script"):
+        return await scripts(context, list(dict.fromkeys(query.jobs)))
     rows = await _rows(context, query, ids, now)
     lines: list[str] = []
     try:

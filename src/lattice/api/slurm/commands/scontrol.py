@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
 from lattice.api.slurm.answering import complained, printed, version_line
+from lattice.api.slurm.commands.batch_scripts import write
 from lattice.api.slurm.commands.scontrol_show import show
 from lattice.api.slurm.commands.scontrol_verbs import VERBS as CHANGES
 from lattice.api.slurm.helping import check_clusters, helped
@@ -64,4 +65,4 @@ async def _help(context: Context, command: SlurmCommand, line: ListingLine) -> S
     return SlurmAnswer(stdout=f"{helped(GRAMMAR, line).stdout}\nKeywords: {known}\n")
 
 
-VERBS: Mapping[str, Verb] = {"show": show, "version": _version, "ping": _ping, "help": _help, **CHANGES}
+VERBS: Mapping[str, Verb] = {"show": show, "version": _version, "ping": _ping, "help": _help, "write": write, **CHANGES}

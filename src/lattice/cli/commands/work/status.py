@@ -9,13 +9,14 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, names_several
 from lattice.cli.errors import OK, UsageError
+from lattice.cli.input.again import details_of, index_ranges, task_indices
 from lattice.cli.input.selection import Selection, add_selection, selected
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
-from lattice.cli.views.allocations import COLUMNS, allocation_pairs, request_pairs
+from lattice.cli.views.allocations import COLUMNS, allocation_pairs, request_pairs, script_text
 from lattice.cli.views.explanations import explanation_pairs
-from lattice_sdk.models.records import Allocation, AllocationFilter, Explanation
+from lattice_sdk.models.records import FAILED, Allocation, AllocationFilter, Explanation
 
 ONE_PAGE = 10000
 REFRESH_S = 5.0
@@ -26,6 +27,7 @@ SHORTEST_S = 1.0
 class Options(Selection):
     ids: tuple[str, ...] = ()
     count: bool = False
+    script: bool = False
     watch: bool = False
     interval: float = REFRESH_S
 
@@ -34,6 +36,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="show only these, including archived ones; a17_[3-7,9] = tasks of a group")
     add_selection(add)
+    add("--script", action="store_true", help="print what was submitted: the script, or the command")
     add("--count", action="store_true", help="show only the number in each state")
     add("--watch", action="store_true", help="refresh until interrupted")
     add("--interval", type=parse_duration_s, metavar="S", help="refresh interval in seconds (default: 5)")
@@ -53,6 +56,8 @@ def run(options: Options, context: Context) -> int:
 
 
 def _show(options: Options, context: Context) -> int:
+    if options.script:
+        return _show_scripts(options, context)
     if options.count:
         return _show_count(options, context)
     if options.ids and not options.tasks and not any(names_several(name) for name in options.ids):
@@ -63,6 +68,16 @@ def _show(options: Options, context: Context) -> int:
     remember(context, allocations=(allocation.id for allocation in found))
     _print(found, options, context)
     return OK
+
+
+def _show_scripts(options: Options, context: Context) -> int:
+    """The script as it was submitted, byte for byte, or the command as a shell would take it."""
+    if not options.ids:
+        raise UsageError("--script needs an ID")
+    found, code = for_each(options.ids, lambda name: context.client.get_allocation(name, details=True), context)
+    for allocation in found:
+        context.streams.write(script_text(details_of(allocation)))
+    return code
 
 
 def _show_named(options: Options, context: Context) -> int:
@@ -81,11 +96,26 @@ def _show_in_full(options: Options, context: Context) -> int:
     if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
         return code
     pages = (
-        sheet([*allocation_pairs(allocation), *request_pairs(allocation), *_reasons(allocation, why)])
+        sheet(
+            [
+                *allocation_pairs(allocation),
+                *_failed_tasks(allocation, context),
+                *request_pairs(allocation),
+                *_reasons(allocation, why),
+            ]
+        )
         for allocation, why in found
     )
     context.streams.write("\n".join(pages))
     return code
+
+
+def _failed_tasks(allocation: Allocation, context: Context) -> list[tuple[str, str]]:
+    """Which tasks of a group failed, as `--task-group` takes them."""
+    counts = allocation.task_counts
+    if counts is None or not counts.failed:
+        return []
+    return [("Failed tasks", index_ranges(task_indices(allocation.id, context, states=(FAILED,))))]
 
 
 def _reasons(allocation: Allocation, why: Explanation) -> list[tuple[str, str]]:
@@ -134,6 +164,7 @@ COMMAND = Command(
         "lattice status",
         "lattice status a17 a18 -o json",
         "lattice status a17 --verbose",
+        "lattice status a17 --script",
         "lattice status --state=running,pending --all",
         "lattice status --watch",
     ),

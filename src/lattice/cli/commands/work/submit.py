@@ -19,7 +19,7 @@ from lattice.cli.progress import await_end
 from lattice.cli.recent import remember
 from lattice.cli.views.explanations import outlook_text
 from lattice_sdk.errors import ApiError
-from lattice_sdk.models.records import Allocation, Explanation
+from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
     "--uenv",
@@ -68,6 +68,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words", nargs="*", metavar="SCRIPT", help="batch script, followed by its arguments; - reads it from stdin"
     )
+    fill_flags(parser)
+
+
+def fill_flags(parser: argparse.ArgumentParser) -> None:
+    """Everything but what to run."""
     _fill_what(parser.add_argument_group("what runs"))
     _fill_resources(parser.add_argument_group("where it runs"))
     _fill_lifecycle(parser.add_argument_group("when and how long it runs"))
@@ -257,7 +262,7 @@ def run(options: SubmitOptions, context: Context) -> int:
     if options.dry_run and not options.is_batch:
         return _dry_run(options, context)
     allocation = submitted(options, context)
-    return OK if allocation is None else _finish(allocation, options, context)
+    return OK if allocation is None else finish(allocation, options, context)
 
 
 def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
@@ -284,7 +289,8 @@ def _flags_named(options: SubmitOptions) -> Iterator[None]:
         raise
 
 
-def _finish(allocation: Allocation, options: SubmitOptions, context: Context) -> int:
+def finish(allocation: Allocation, options: SubmitOptions, context: Context) -> int:
+    """Say what was submitted, and wait for its end if that was asked for."""
     remember(context, allocations=[allocation.id])
     is_told = not options.wait and structured(context, allocation)
     if not is_told and context.output in {"table", "wide"}:
@@ -296,10 +302,13 @@ def _finish(allocation: Allocation, options: SubmitOptions, context: Context) ->
 
 def _dry_run(options: SubmitOptions, context: Context) -> int:
     with _flags_named(options):
-        submission = build_submission(options, context)
-        if options.wait:
-            raise UsageError("--wait cannot be used with --dry-run: nothing is submitted")
-        outlook = context.client.dry_run(submission)
+        return show_dry_run(build_submission(options, context), options, context)
+
+
+def show_dry_run(submission: Submission, options: SubmitOptions, context: Context) -> int:
+    if options.wait:
+        raise UsageError("--wait cannot be used with --dry-run: nothing is submitted")
+    outlook = context.client.dry_run(submission)
     tell_of_submission(outlook, context)
     if not structured(context, outlook):
         context.streams.write(outlook_text(outlook))
