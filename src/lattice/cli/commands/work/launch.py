@@ -102,6 +102,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="programs by rank: lines such as `0-3,7 PROGRAM ARG...`; `*` = all other ranks",
     )
     add("--time", metavar="T", help="time limit of the step: 90s, 5m, 1:30:00")
+    _fill_sharing(parser)
+
+
+def _fill_sharing(parser: argparse.ArgumentParser) -> None:
+    """How the step shares CPUs with others, and its ranks find each other."""
+    add = parser.add_argument
     add("--overlap", action="store_true", help="allow CPUs to be shared with other steps")
     add(
         "--exclusive",
