@@ -133,6 +133,8 @@ def _slurm(asking: Asking) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "squeue with a wide format", lambda: asking.slurm("squeue", "-o", "%i %j %u %T %R " * 100)
     yield "sacct of everything", lambda: asking.slurm("sacct", "-a", "-S", "now-1day")
     yield "sacct of everything, long", lambda: asking.slurm("sacct", "-a", "-l", "-p", "-S", "now-1day")
+    yield "squeue of everything as JSON", lambda: asking.slurm("squeue", "--json")
+    yield "sacct of everything as JSON", lambda: asking.slurm("sacct", "-a", "--json", "-S", "now-1day")
     yield "sprio", lambda: asking.slurm("sprio")
     yield "scontrol show job", lambda: asking.slurm("scontrol", "show", "job")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lattice.api import pacing
 from lattice.api.answers import is_long
 from lattice.api.find.cursors import Page
-from lattice.api.pacing import Pace, free_in_slices, in_thread, sorted_in_slices
+from lattice.api.pacing import Pace, free_in_slices, in_thread, joined_in_slices, sorted_in_slices
 from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
 from lattice.wire.slurm.commands import SlurmAnswer
 
@@ -45,6 +45,24 @@ def test_others_have_their_turn_while_a_long_list_is_sorted(monkeypatch: pytest.
         return had
 
     assert asyncio.run(turns()) > 1000
+
+
+def test_long_text_is_joined_in_slices_with_turns_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "SLICE_S", 0.0)
+    turns = 0
+
+    async def joined(texts: list[str]) -> str:
+        nonlocal turns
+        joining = asyncio.create_task(joined_in_slices(texts, "\n"))
+        while not joining.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return joining.result()
+
+    lines = [f"line {number}, é" for number in range(2_000)]
+    assert asyncio.run(joined(lines)) == "\n".join([*lines, ""])
+    assert turns > 50
+    assert asyncio.run(joined([])) == ""
 
 
 def test_large_requests_share_one_thread_that_is_not_the_loops() -> None:

@@ -1,7 +1,7 @@
 """The listings as JSON (or YAML): the records of Slurm's REST interface 0.0.38, with the fields that Lattice knows."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lattice.slurm.listings.machine import NodeRow
@@ -15,23 +15,28 @@ _META = {
 }
 
 
-def encoded(document: Mapping[str, Any], form: str) -> str:
-    """JSON is YAML, too."""
+def written(name: str, records: Iterable[Document], form: str) -> Iterator[str]:
+    """The text of a document with these records, in pieces of one record each. JSON is YAML, too."""
     start = "---\n" if form == "yaml" else ""
-    return start + json.dumps(document, indent=2) + "\n"
+    head, _, tail = _text({"meta": _META, "errors": [], name: [None]}).rpartition("null")
+    before, end = start + head, start + _text({"meta": _META, "errors": [], name: []})
+    for record in records:
+        yield before + _text(record).replace("\n", "\n    ")
+        before, end = ",\n    ", tail
+    yield f"{end}\n"
 
 
-def _document(**content: object) -> Document:
-    return {"meta": _META, "errors": [], **content}
+def _text(value: Document) -> str:
+    return json.dumps(value, indent=2)
 
 
 def _whole(moment: float | None) -> int:
     return 0 if moment is None else int(moment)
 
 
-def jobs_document(rows: Iterable[JobRow], now: float, cluster: str) -> Document:
+def job_records(rows: Iterable[JobRow], now: float, cluster: str) -> Iterator[Document]:
     """`squeue --json`."""
-    return _document(jobs=[_job(row, now, cluster) for row in rows])
+    return (_job(row, now, cluster) for row in rows)
 
 
 def _job(row: JobRow, now: float, cluster: str) -> Document:
@@ -95,9 +100,9 @@ def _job(row: JobRow, now: float, cluster: str) -> Document:
     }
 
 
-def accounting_document(rows: Iterable[JobRow], now: float, cluster: str) -> Document:
+def accounting_records(rows: Iterable[JobRow], now: float, cluster: str) -> Iterator[Document]:
     """`sacct --json`."""
-    return _document(jobs=[_accounted(row, now, cluster) for row in rows])
+    return (_accounted(row, now, cluster) for row in rows)
 
 
 def _exit(code: int, signal: int) -> Document:
@@ -167,9 +172,9 @@ def _step(row: JobRow, step: StepRow, now: float) -> Document:
     }
 
 
-def nodes_document(nodes: Iterable[NodeRow]) -> Document:
+def node_records(nodes: Iterable[NodeRow]) -> Iterator[Document]:
     """`sinfo --json`."""
-    return _document(nodes=[_node(node) for node in nodes])
+    return (_node(node) for node in nodes)
 
 
 def _node(node: NodeRow) -> Document:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
-from lattice.api.pacing import Pace, free_in_slices, in_thread, sorted_in_slices
+from lattice.api.pacing import Pace, free_in_slices, joined_in_slices, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
 from lattice.api.slurm.commands.batch_scripts import scripts
@@ -22,7 +22,7 @@ from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import sacct
-from lattice.slurm.listings.documents import accounting_document, encoded
+from lattice.slurm.listings.documents import accounting_records, written
 from lattice.slurm.listings.listing import read_line
 from lattice.slurm.listings.rows import JobRow
 from lattice.slurm.listings.sacct_line import GRAMMAR, Query, read_query
@@ -52,9 +52,10 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     lines: list[str] = []
     try:
         if query.document:
-            return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
+            document = written("jobs", accounting_records(rows, now, own), query.document)
+            return SlurmAnswer(stdout=await joined_in_slices(document))
         await _write(lines, _selected(rows, query, _steps(ids)), query, now, own)
-        return await in_thread(printed, *lines)
+        return SlurmAnswer(stdout=await joined_in_slices(lines, "\n"))
     finally:
         await free_in_slices(rows, lines)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.limits import MAX_READ_HERE
-from lattice.api.pacing import Pace, free_in_slices, in_thread
+from lattice.api.pacing import Pace, free_in_slices, in_thread, joined_in_slices
 from lattice.api.slurm.answering import Measure, complained, printed, require
 from lattice.api.slurm.rows.cluster_config import config_values
 from lattice.api.slurm.rows.finding import (
@@ -48,9 +48,13 @@ def _find_entity(word: str) -> Show | None:
     return next((found for name, least, found in _ENTITIES if len(word) >= least and name.startswith(word)), None)
 
 
+def _end(line: ListingLine) -> str:
+    return "\n" if line.has("oneliner") else "\n\n"
+
+
 def _records(texts: Iterable[str], line: ListingLine, code: int = 0, last: str = "") -> SlurmAnswer:
     """One record a line, or records with an empty line behind each; `last` is what could not be found."""
-    end = "\n" if line.has("oneliner") else "\n\n"
+    end = _end(line)
     stdout = "".join(f"{text}{end}" for text in texts)
     return SlurmAnswer(stdout=stdout + (f"{last}\n" if last else ""), code=code)
 
@@ -75,7 +79,7 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     texts: list[str] = []
     try:
         await _write(texts, rows, now, line, form)
-        return await in_thread(_records, texts, line)
+        return SlurmAnswer(stdout=await joined_in_slices(texts, _end(line)))
     finally:
         await free_in_slices(rows, texts)
 

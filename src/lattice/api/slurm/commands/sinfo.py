@@ -4,11 +4,12 @@ from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.pacing import joined_in_slices
 from lattice.api.slurm.answering import require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
 from lattice.api.slurm.rows.machine import MachineRows
 from lattice.slurm.listings import sinfo
-from lattice.slurm.listings.documents import encoded, nodes_document
+from lattice.slurm.listings.documents import node_records, written
 from lattice.slurm.listings.listing import read_line
 from lattice.slurm.listings.machine import ReservationRow
 from lattice.slurm.listings.sinfo_line import GRAMMAR, Query, read_query
@@ -36,7 +37,8 @@ async def _listing(context: Context, query: Query) -> SlurmAnswer:
         return _answer(query, _reservations(rows.reservations(), query))
     nodes = {name: node for name, node in rows.nodes().items() if query.takes(node)}
     if line.has("json", "yaml"):
-        return SlurmAnswer(stdout=encoded(nodes_document(nodes.values()), line.which("json", "yaml")))
+        document = written("nodes", node_records(nodes.values()), line.which("json", "yaml"))
+        return SlurmAnswer(stdout=await joined_in_slices(document))
     partitions = [
         replace(partition, nodes=tuple(node for node in partition.nodes if node.name in nodes))
         for partition in rows.partitions(nodes)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.pacing import FEW, Pace, sorted_in_slices
+from lattice.api.pacing import FEW, Pace, free_in_slices, joined_in_slices, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, complained, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
@@ -22,7 +22,7 @@ from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import squeue
-from lattice.slurm.listings.documents import encoded, jobs_document
+from lattice.slurm.listings.documents import job_records, written
 from lattice.slurm.listings.listing import read_line
 from lattice.slurm.listings.rows import JobRow
 from lattice.slurm.listings.squeue_line import GRAMMAR, Query, read_query
@@ -52,11 +52,16 @@ async def _answer(context: Context, query: Query) -> SlurmAnswer:
     rows = await _rows(context, query, now)
     if rows is None:
         return complained(UNKNOWN_ID)
-    if query.document:
-        document = jobs_document(rows, now, context.services.slurm.cluster)
-        return SlurmAnswer(stdout=encoded(document, query.document))
-    lines = await _lines(context, query, rows, now)
-    return SlurmAnswer(stdout="\n".join([*lines, ""]), stderr="".join(f"{text}\n" for text in query.complaints))
+    lines: list[str] = []
+    try:
+        if query.document:
+            records = job_records(rows, now, context.services.slurm.cluster)
+            return SlurmAnswer(stdout=await joined_in_slices(written("jobs", records, query.document)))
+        lines = await _lines(context, query, rows, now)
+        complaints = "".join(f"{text}\n" for text in query.complaints)
+        return SlurmAnswer(stdout=await joined_in_slices(lines, "\n"), stderr=complaints)
+    finally:
+        await free_in_slices(rows, lines)
 
 
 async def _rows(context: Context, query: Query, now: float) -> list[JobRow] | None:

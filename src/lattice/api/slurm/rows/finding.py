@@ -68,7 +68,7 @@ class JobFilter:
 
     def takes_owner(self, record: Allocation) -> bool:
         return (
-            self.scope.takes(record.user, record.tenant)
+            (self.scope.whole is None or self.scope.takes(record.user, record.tenant))
             and (self.users is None or record.account in self.users or record.user in self.users)
             and (self.accounts is None or record.tenant in self.accounts)
         )
