@@ -15,6 +15,11 @@ from lattice_sdk.transport import CONNECT_TIMEOUT_S, Endpoint, ProtocolError
 
 T = TypeVar("T")
 
+# Requests at the same time. More only wait for each other at the server; those that wait here are not timed.
+AT_ONCE = 32
+# Requests that wait at the server for something to happen have connections of their own, as many as a program waits for.
+MOST_CONNECTIONS = 1000
+
 
 class _NotNow(Exception):
     """This try failed; `error` is what the caller gets if no other follows, `final` = none would help."""
@@ -48,6 +53,7 @@ class AsyncSession:
         self._headers = headers
         self._position = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = asyncio.Semaphore(AT_ONCE)
         self._clients: dict[Endpoint, httpx.AsyncClient] = {}
 
     @property
@@ -75,7 +81,11 @@ class AsyncSession:
             answer = await self._any_server(request)
             return self._accepted(answer.status_code, await _whole(answer))
 
-        return await self._persist(once)
+        if request.is_patient:
+            return await self._persist(once)
+        self._meet_loop()
+        async with self._slots:
+            return await self._persist(once)
 
     async def open(self, request: Request) -> httpx.Response:
         """The beginning of an answer, which the caller closes."""
@@ -137,23 +147,30 @@ class AsyncSession:
             headers.append(("Authorization", f"Bearer {token}"))
         if request.body is not None:
             headers.append(("Content-Type", "application/json"))
-        timeout = httpx.Timeout(request.timeout_s or self._timeout_s, connect=CONNECT_TIMEOUT_S)
+        timeout = httpx.Timeout(request.timeout_s or self._timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
         client = self._client(endpoint)
         target = at_any_age(request.target) if self._stale and request.method == "GET" else request.target
         url = f"{_base(endpoint)}{endpoint.prefix}{target}"
         built = client.build_request(request.method, url, content=request.body, headers=headers, timeout=timeout)
         return await client.send(built, stream=True)
 
-    def _client(self, endpoint: Endpoint) -> httpx.AsyncClient:
+    def _meet_loop(self) -> None:
+        """Connections and slots belong to one loop; a notebook or a second asyncio.run has another one."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            # Connections belong to the loop that made them; a notebook or a second asyncio.run has another one.
-            self._loop, self._clients = loop, {}
+            self._loop, self._clients, self._slots = loop, {}, asyncio.Semaphore(AT_ONCE)
+
+    def _client(self, endpoint: Endpoint) -> httpx.AsyncClient:
+        self._meet_loop()
         known = self._clients.get(endpoint)
         if known is None:
-            transport = httpx.AsyncHTTPTransport(uds=endpoint.host) if endpoint.scheme == "unix" else None
+            limits = httpx.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=AT_ONCE)
+            is_local = endpoint.scheme == "unix"
+            transport = httpx.AsyncHTTPTransport(uds=endpoint.host, limits=limits) if is_local else None
             trust = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
-            known = self._clients[endpoint] = httpx.AsyncClient(transport=transport, trust_env=False, verify=trust)
+            known = self._clients[endpoint] = httpx.AsyncClient(
+                transport=transport, trust_env=False, verify=trust, limits=limits
+            )
         return known
 
     def _accepted(self, status: int, data: bytes) -> bytes:

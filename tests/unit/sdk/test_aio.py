@@ -1,6 +1,7 @@
 """The asynchronous client: the same operations, several servers, streams that are taken up again."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from lattice_sdk import (
     Unreachable,
     WaitTimedOut,
 )
-from tests.unit.sdk.fake_api import FakeApi, Reply, refusal
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 T = TypeVar("T")
 ALLOCATION = {"id": "a17", "number": 17, "name": "train", "state": "Running"}
@@ -40,6 +41,51 @@ async def collected(items: AsyncIterator[T], most: int = 100) -> list[T]:
         if len(found) == most:
             break
     return found
+
+
+def test_a_thousand_submissions_at_once_are_sent_a_few_at_a_time(api: FakeApi) -> None:
+    lock, now, most = threading.Lock(), 0, 0
+
+    def answer(_asked: Asked) -> Reply:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        try:
+            return Reply(json=ALLOCATION)
+        finally:
+            with lock:
+                now -= 1
+
+    api.on("POST", "/allocations", answer)
+
+    async def ask(client: LatticeClient) -> int:
+        spec = AllocationSpec(entrypoint="true")
+        return len(await asyncio.gather(*(client.submit(spec) for _ in range(1000))))
+
+    assert run(api, ask, retry_for=0.0) == 1000
+    assert most <= 32
+    assert api.connections <= 64  # kept open and used again
+
+
+def test_waiting_keeps_no_submission_from_being_sent(api: FakeApi) -> None:
+    api.on("POST", "/allocations", ALLOCATION)
+    released = threading.Event()
+
+    def patient(_asked: Asked) -> Reply:
+        released.wait(20)
+        return Reply(json=ENDED)
+
+    api.on("GET", "/allocations/a17/wait", patient)
+
+    async def ask(client: LatticeClient) -> str:
+        waits = [asyncio.create_task(client.wait("a17")) for _ in range(40)]
+        submitted = await client.submit(AllocationSpec(entrypoint="true"))
+        released.set()
+        await asyncio.gather(*waits)
+        return submitted.id
+
+    assert run(api, ask) == "a17"
 
 
 def test_a_submission_has_a_request_id_and_becomes_an_allocation(api: FakeApi) -> None:
