@@ -63,6 +63,7 @@ from lattice.agent.messages import stimulus_of
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import STREAMS, RunFolders
 from lattice.agent.runs.launch import offer_programs
+from lattice.agent.runs.limits import what_lacks
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
     LastServer,
@@ -134,8 +135,7 @@ class Driver:
         self._feeding = False
         self._shim: ShimClient | None = None
         self._shim_id = ""
-        self._can_mount = False
-        self._limits: tuple[str, ...] | None = ()
+        self._shim_can = ShimMessage()  # what it said of itself
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
@@ -451,11 +451,11 @@ class Driver:
 
     @property
     def can_mount(self) -> bool:
-        return self._can_mount
+        return self._shim_can.mounts
 
     @property
     def can_confine(self) -> bool:
-        return self._limits is not None
+        return self._shim_can.limits is not None
 
     @property
     def shim_id(self) -> str:
@@ -571,9 +571,9 @@ class Driver:
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
         self._steps.has_pmi = listing.pmi_service
-        self._can_mount, self._limits = listing.mounts, listing.limits
-        if listing.limits is None:
-            _log.warning("the shim that runs here is older than this agent: work that shares the node is refused")
+        self._shim_can = msgspec.structs.replace(listing, runs=(), steps=())
+        if lack := what_lacks(listing.limits):
+            _log.warning(lack)
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         self._steps.table.shim_answers(listing.steps, lost_message)
         early, self._early_ends = self._early_ends, []

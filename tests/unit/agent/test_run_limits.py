@@ -9,7 +9,7 @@ import pytest
 from lattice.agent.runs import device_files
 from lattice.agent.runs.device_files import STANDARD, DeviceFiles, rule_of
 from lattice.agent.runs.devices import Devices
-from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
+from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits, what_lacks
 from lattice.core.model.nodes.gpus import GpuDevice, GpuTopology, GpuVendor
 
 NODE = NodeSize(cpus=8, memory_mb=16_000)
@@ -79,3 +79,9 @@ def test_gpu_brings_its_own_device_files_and_those_of_no_other(monkeypatch: pyte
 def test_only_device_files_are_rules(tmp_path: Path) -> None:
     assert rule_of("/dev/null") == "c 1:3"
     assert rule_of(str(tmp_path)) == rule_of("/missing") == ""
+
+
+def test_agent_says_what_its_machine_cannot_limit() -> None:
+    assert what_lacks(("memory", "cpu", "pids", "cpuset", "devices")) == ""
+    assert what_lacks(("memory", "pids")) == "runs that share this node are not limited in CPU time, devices"
+    assert "older than this agent" in what_lacks(None)

@@ -10,6 +10,8 @@ from lattice.agent.runs.devices import NOTHING, Devices
 
 DEFAULT_PIDS_PER_CPU = 512
 DEFAULT_RESERVE_MB = 512
+# The controllers that hold a share, and what each limits.
+SHARED_LIMITS = {"memory": "memory", "cpu": "CPU time", "pids": "processes", "devices": "devices"}
 MAX_RESERVED_PERCENT = 10  # of a small machine, whatever the reserve says
 
 
@@ -45,6 +47,14 @@ def run_limits(
     if is_share and settings.device_files is not None:
         limits["devices"] = settings.device_files.rules(devices.gpus or ())
     return {"memory_mb": memory_mb or (0 if is_share else _most_memory_mb(settings, node)), "limits": limits}
+
+
+def what_lacks(known: tuple[str, ...] | None) -> str:
+    """What shared work does without on this node, given the controllers that its shim uses; None = one of an earlier release."""
+    if known is None:
+        return "the shim that runs here is older than this agent: work that shares the node is refused"
+    missing = [words for name, words in SHARED_LIMITS.items() if name not in known]
+    return f"runs that share this node are not limited in {', '.join(missing)}" if missing else ""
 
 
 def _most_memory_mb(settings: LimitSettings, node: NodeSize) -> int:
