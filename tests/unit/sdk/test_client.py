@@ -284,3 +284,18 @@ def test_the_environment_says_where_the_cluster_is(api: FakeApi, tmp_path: objec
 def test_the_public_names_are_these_and_no_others() -> None:
     assert sorted(lattice_sdk.__all__) == sorted(PUBLIC_NAMES.read_text().split())
     assert all(hasattr(lattice_sdk, name) for name in lattice_sdk.__all__)
+
+
+def test_a_batch_of_any_length_is_sent_in_parts(api: FakeApi) -> None:
+    def answer(asked: Asked) -> Reply:
+        named = [each["name"] for each in asked.json["submissions"]]
+        made = [{"ok": True, "allocation": {**ALLOCATION, "name": name}} for name in named]
+        return Reply(json={"items": made})
+
+    api.on("POST", "/allocations/batch", answer)
+    wanted = [Submission(name=f"n{at}", entrypoint="true") for at in range(1201)]
+    with Client(api.url, token="secret") as client:
+        outcomes = client.submit_batch(wanted, request_id="mine")
+    assert [each.allocation.name for each in outcomes if each.allocation] == [each.name for each in wanted]
+    assert [len(asked.json["submissions"]) for asked in api.asked] == [500, 500, 201]
+    assert [asked.headers["x-request-id"] for asked in api.asked] == ["mine", "mine-500", "mine-1000"]

@@ -18,6 +18,7 @@ from lattice_sdk.operation import Steps, at, decoded, given, items_of, operation
 from lattice_sdk.session import PREFIX, Request
 from lattice_sdk.specification import AllocationSpec
 
+LARGEST_BATCH = 500
 LONGEST_POLL_S = 30.0
 POLL_MARGIN_S = 30.0
 EVERYTHING = AllocationFilter()
@@ -33,9 +34,15 @@ class AllocationCalls:
     def submit_batch(
         self, submissions: Sequence[Submission | AllocationSpec], *, request_id: str = ""
     ) -> Steps[list[BatchOutcome]]:
-        """Up to 500 in one call; each has an outcome of its own, in the same order."""
-        fields = {"submissions": [_wanted(each) for each in submissions]}
-        return items_of(write("POST", "/allocations/batch", Page[BatchOutcome], fields, request_id))
+        """Any number of them, 500 in one request; each has an outcome of its own, in the same order."""
+        outcomes: list[BatchOutcome] = []
+        for start in range(0, max(1, len(submissions)), LARGEST_BATCH):
+            part = submissions[start : start + LARGEST_BATCH]
+            fields = {"submissions": [_wanted(each) for each in part]}
+            # Each request needs an id of its own; the first one has the one that was given.
+            part_id = f"{request_id}-{start}" if request_id and start else request_id
+            outcomes += yield from items_of(write("POST", "/allocations/batch", Page[BatchOutcome], fields, part_id))
+        return outcomes
 
     @operation_named("submit")
     def dry_run(self, submission: Submission | AllocationSpec) -> Steps[Explanation]:
