@@ -36,6 +36,9 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     vcluster: str = ""
     tags: dict[str, str] = {}
     environment: dict[str, str] = {}
+    uenv: str = ""
+    view: str = ""
+    tools_uenv: str = ""
     cwd: str = ""
     per_node: bool | None = None
     hold: bool = False
@@ -57,6 +60,9 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
             vcluster=self.vcluster,
             tags=self.tags,
             environment=self.environment,
+            uenv=self.uenv,
+            view=self.view,
+            tools_uenv=self.tools_uenv,
             cwd=self.cwd,
             priority=self.priority,
             per_node=self.per_node,

@@ -22,11 +22,10 @@ from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone, agree_with
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
-from lattice.agent.hooks.protocol import LaunchHook
 from lattice.agent.hooks.runner import HookRunner
-from lattice.agent.hooks.scratch import ScratchHook
-from lattice.agent.hooks.site_programs import SiteProgramsHook
-from lattice.agent.launcher import Launcher
+from lattice.agent.images.node import FEATURE as UENV_FEATURE
+from lattice.agent.images.node import NodeImages
+from lattice.agent.launcher import Launcher, launch_hooks
 from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
@@ -104,16 +103,6 @@ def boot_now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def launch_hooks(settings: Settings) -> list[LaunchHook]:
-    """The hooks of this node, in the order in which they prepare a run."""
-    hooks: list[LaunchHook] = []
-    if settings.hooks.prologue or settings.hooks.epilogue:
-        hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
-    if settings.scratch_dir is not None:
-        hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
-    return hooks
-
-
 class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
@@ -123,8 +112,8 @@ class Driver:
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._hooks = HookRunner(launch_hooks(settings), self._folders.path)
-        facts = settings.facts
+        self._images, facts = NodeImages(settings.cache_dir), settings.facts
+        self._hooks = HookRunner(launch_hooks(settings, self._images.cache), self._folders.path)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
@@ -140,8 +129,7 @@ class Driver:
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
         self._heard_s = self._fit_s = boot_now()
-        self._beats = 0
-        self._session = 0
+        self._beats = self._session = 0
         self._process = 1 + secrets.randbits(62)
         self.state = AgentState(retention=settings.retention)
         self.collection = Collection(facts.node_id, TcpSwitchboard(), self._fit_beat, self._post)
@@ -163,6 +151,7 @@ class Driver:
             spawn=self._spawn,
             find=lambda key: self.state.find(key),
             run_folder=self._folders.path,
+            images=self._images.cache,
             cleared=lambda: self.feed(StepsCleared()),
             cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
@@ -203,7 +192,7 @@ class Driver:
 
     async def _undo_unstarted(self, listed: set[RunKey]) -> None:
         """What hooks had made for starts that never happened, before the record of it goes with the run's folder."""
-        if not self._hooks.is_empty:
+        if self._hooks.needs_undo:
             unstarted = [each for each in self._folders.found() if each.status is None and each.key not in listed]
             await asyncio.gather(
                 *(self._hooks.undo(each.key, each.order.allocation_id if each.order else "") for each in unstarted)
@@ -502,7 +491,7 @@ class Driver:
 
     def _settle(self, key: RunKey) -> None:
         self._summarise(key)
-        if self._store is None and self._hooks.is_empty:
+        if self._store is None and not self._hooks.needs_undo:
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:
             self._spawn(self._store_output(key, self._store))
@@ -557,7 +546,8 @@ class Driver:
         return client, await client.list()
 
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
-        features = set(self._facts.features) - {CGROUP_FEATURE}
+        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE}
+        features |= self._images.features(listing.mount_kinds)
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:

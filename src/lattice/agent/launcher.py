@@ -8,8 +8,12 @@ from typing import Protocol
 
 import msgspec
 
-from lattice.agent.hooks.protocol import HookFailed
+from lattice.agent.hooks.images import ImagesHook
+from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
 from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.hooks.scratch import ScratchHook
+from lattice.agent.hooks.site_programs import SiteProgramsHook
+from lattice.agent.images.cache import ImageCache
 from lattice.agent.machine.state import Run, RunRefused, RunStarted, Stimulus
 from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
@@ -54,6 +58,17 @@ class Surroundings(Protocol):
     def fail_disk(self, why: str) -> Awaitable[None]:
         """Returns when the servers know that this node takes no more work."""
         ...
+
+
+def launch_hooks(settings: Settings, cache: ImageCache | None) -> list[LaunchHook]:
+    """The hooks of this node, in the order in which they prepare a run. Images come before what may hide the cache."""
+    hooks: list[LaunchHook] = []
+    if settings.hooks.prologue or settings.hooks.epilogue:
+        hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
+    hooks.append(ImagesHook(cache))
+    if settings.scratch_dir is not None:
+        hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
+    return hooks
 
 
 class Launcher:
@@ -101,7 +116,7 @@ class Launcher:
         except NodeCannotWrite as failure:
             await self._cannot_write(order.key, str(failure))
             return
-        except (LaunchRefused, NoDevices) as refusal:
+        except (LaunchRefused, NoDevices, RunImpossible) as refusal:
             self._agent.feed(RunRefused(key=order.key, message=str(refusal)))
             return
         except Exception as error:  # noqa: BLE001 - the loop's edge: a start must not be lost silently

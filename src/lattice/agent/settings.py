@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     hooks: SiteHooks = SiteHooks()
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
+    cache_dir: Path | None = None  # None = this node mounts no images
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()

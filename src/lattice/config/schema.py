@@ -370,6 +370,13 @@ class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32  # wipes that run at the same time
 
 
+class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where names of images (`--uenv`) come from."""
+
+    # folder with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
+    directory: str = ""
+
+
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`auto_finalize` raises the cluster's level as soon as every server supports the next one.
 
@@ -405,4 +412,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     sensitive: SensitiveSection = SensitiveSection()
     openchami: OpenChamiSection = OpenChamiSection()
     upgrade: UpgradeSection = UpgradeSection()
+    images: ImagesSection = ImagesSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

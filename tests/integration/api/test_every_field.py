@@ -30,6 +30,9 @@ SUBMISSION: dict[str, Any] = {
     "script": "#!/bin/sh\n",
     "script_args": ["x"],
     "environment": {"A": "1"},
+    "uenv": f"/store/x.squashfs@sha256:{'0' * 64}:/user-environment",  # refused: no node here mounts images
+    "view": "default",
+    "tools_uenv": f"/store/x.squashfs@sha256:{'0' * 64}:/user-tools",
     "cwd": "/srv",
     "submit_dir": "/srv",
     "umask": 0o027,
@@ -133,7 +136,8 @@ def test_every_published_field_of_an_update_has_a_row() -> None:
 
 def check_visible(field: str, before: object, after: object, answer: Response) -> None:
     if answer.status >= 400:
-        assert field.split("_")[0] in json.dumps(answer.error), f"{field} is refused without its name: {answer.error}"
+        named = "uenv" if field == "tools_uenv" else field.split("_")[0]
+        assert named in json.dumps(answer.error), f"{field} is refused without its name: {answer.error}"
         assert answer.status < 500
     else:
         assert before != after or "warnings" in answer.json(), f"{field} is accepted and changes nothing"

@@ -20,10 +20,15 @@ SUBMIT = {
     **{"--deadline": "now+2h", "--keep-on-invalid-dependency": "", "--hold": "", "--priority": "high"},
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue"},
+    **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1"},
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},
 }
 # Flags that mean something only beside others.
-BESIDE = {"--notify-to": ("mail:a@b.org", ["--notify=end"]), "--open-mode": ("append", ["--stdout=/tmp/o"])}
+BESIDE = {
+    "--notify-to": ("mail:a@b.org", ["--notify=end"]),
+    "--open-mode": ("append", ["--stdout=/tmp/o"]),
+    "--view": ("default", ["--uenv=a/1:v1"]),
+}
 LAUNCH = {
     **{"-n": "3", "--ntasks": "3", "-N": "1", "--nodes": "1", "--ntasks-per-node": "2", "--tasks-per-node": "2"},
     **{"-c": "2", "--cpus-per-task": "2", "-w": "n1", "--nodelist": "n1", "-m": "cyclic", "--distribution": "cyclic"},

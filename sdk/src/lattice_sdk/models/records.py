@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from lattice_sdk.models.health import NodeCheck, NodeVitals
 from lattice_sdk.models.notifications import NotifyRequest
+from lattice_sdk.models.runs import ImageInfo, RunUsage
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class Details(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     submit_dir: str | None = None
     umask: str | None = None  # in octal
+    uenv: list[ImageInfo] = []
+    view: list[str] = []
     max_nodes: int | None = None
     constraints: Constraints | None = None
     exclusive: bool | None = None
@@ -84,15 +87,6 @@ class Details(Struct, frozen=True, kw_only=True):
     signal: str = ""  # before the limit
     summary: bool = False
     slurm: SlurmRequestDetails | UnsetType = UNSET
-
-
-class RunUsage(Struct, frozen=True, kw_only=True):
-    """What a run or a step used beyond CPU time and memory; 0 also where a node does not measure it."""
-
-    throttled_s: Figure = 0  # waited because its share of the CPUs was used up
-    read_bytes: int = 0  # from storage, on all nodes
-    written_bytes: int = 0
-    peak_pids: int = 0  # processes and threads at the same time, on the node that had most
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
@@ -545,6 +539,9 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     script: str | None = None
     script_args: list[str] = []
     environment: dict[str, str] = {}
+    uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]; a path needs its digest, PATH@sha256:DIGEST
+    view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
+    tools_uenv: str = ""
     cwd: str = ""
     submit_dir: str = ""
     umask: int | None = None  # of the work and its files; None = 022

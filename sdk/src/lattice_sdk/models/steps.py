@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from lattice_sdk.models.records import RunUsage
+from lattice_sdk.models.runs import RunUsage
 
 StepState = Literal["waiting", "running", "ended"]
 

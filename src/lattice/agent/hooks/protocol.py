@@ -19,6 +19,10 @@ class HookFailed(Exception):
     """A hook could not prepare the run: the node's trouble, so the work goes elsewhere. The text is for the user."""
 
 
+class RunImpossible(Exception):
+    """What the run asks for cannot be had on any node: it ends, with this text for the user."""
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is about to start.
 
@@ -73,7 +77,7 @@ class LaunchHook(Protocol):
         ...
 
     async def prepare(self, launch: Launch) -> None:
-        """Raises HookFailed. What was left is undone then, by this hook's own `undo`."""
+        """Raises HookFailed or RunImpossible. What was left is undone then, by this hook's own `undo`."""
         ...
 
     async def undo(self, finished: Finished) -> None:

@@ -5,9 +5,11 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
-from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left
+from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left, RunImpossible
 from lattice.agent.hooks.record import close_record, read_record, write_record
 from lattice.ports.nodes.agents import RunKey, StartOrder
+
+IMAGES = "images"
 
 _log = logging.getLogger(__name__)
 
@@ -22,11 +24,12 @@ class HookRunner:
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
 
     @property
-    def is_empty(self) -> bool:
-        return not self._hooks
+    def needs_undo(self) -> bool:
+        """Whether any hook may have something to undo; those of images never do."""
+        return any(hook.name != IMAGES for hook in self._hooks)
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
-        """All hooks in order. Raises HookFailed after what had been prepared was undone."""
+        """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone."""
         record: dict[str, Left] = {}
         for hook in self._hooks:
             if not hook.applies(order):
@@ -34,7 +37,7 @@ class HookRunner:
             try:
                 launch = Launch(order=order, request=request, leave=self._leaver(order.key, hook.name, record))
                 await self._bounded(hook, hook.prepare(launch))
-            except HookFailed:
+            except (HookFailed, RunImpossible):
                 await self.undo(order.key, order.allocation_id)
                 raise
 

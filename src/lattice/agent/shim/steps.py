@@ -25,6 +25,7 @@ from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.namespace import make_namespace, mounts_of
 from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim.pmi.starting import start_service
 from lattice.agent.shim.run import Run
@@ -200,8 +201,7 @@ class StepTable:
             parent = run.group
         else:
             if key[:2] not in self._holders:
-                group = self._tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
-                self._holders[key[:2]] = (group, set())
+                self._holders[key[:2]] = (self._make_holder(self._tracker, key, request), set())
             parent, steps = self._holders[key[:2]]
             steps.add(key)
         group = StepCgroup(parent, name)
@@ -223,6 +223,17 @@ class StepTable:
         why, grace_s = step.pmi.verdict if step.pmi is not None else ("", 0.0)
         if why and step.ending != "pmi":
             self._terminate(step, "pmi", grace_s, why)
+
+    def _make_holder(self, tracker: CgroupRoot, key: StepKey, request: Body) -> Cgroup:
+        """What steps share on a node where the allocation runs no script: limits, and what they see of the file system."""
+        holder = tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
+        try:
+            if mounts := mounts_of(request):
+                holder.namespace = make_namespace(mounts)
+        except (OSError, ValueError):
+            self._remove(holder, 10)
+            raise
+        return holder
 
     def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:
         for asked in tasks:

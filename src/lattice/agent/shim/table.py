@@ -35,7 +35,7 @@ from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
-from lattice.agent.shim.namespace import make_namespace
+from lattice.agent.shim.namespace import KINDS, make_namespace
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
 from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
@@ -176,6 +176,7 @@ class RunTable:
             "memory_limit": self._tracker.can_limit("memory"),
             "mounts": isinstance(self._tracker, CgroupRoot),
             "pmi_service": True,
+            "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),

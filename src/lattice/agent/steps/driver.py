@@ -9,6 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lattice.agent.connection import Outbox
+from lattice.agent.images.cache import ImageCache
+from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
 from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import DeviceTable, NoDevices
@@ -41,6 +43,7 @@ class StepDriver:
         spawn: Callable[[Coroutine[None, None, None]], None],
         find: Callable[[RunKey], Run | None],
         run_folder: Callable[[RunKey], Path],
+        images: ImageCache | None,
         cleared: Callable[[], None],
         cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -51,6 +54,7 @@ class StepDriver:
         self._ask = ask
         self._spawn = spawn
         self._find = find
+        self._images = images
         self._run_folder = run_folder
         self.has_pmi = False  # whether the shim starts PMI services, once it has said so
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
@@ -119,11 +123,12 @@ class StepDriver:
             request = await loop.run_in_executor(
                 self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
             )
+            await self._add_images(launch, request)
         except NodeCannotWrite as failure:
             await self._cannot_write(str(failure))
             self.table.refuse(key, str(failure))
             return
-        except (LaunchRefused, NoDevices) as refusal:
+        except (LaunchRefused, NoDevices, ImageRefused, ImageUnavailable) as refusal:
             self.table.refuse(key, str(refusal))
             return
         except Exception as error:  # noqa: BLE001 - the loop's edge: a launch must not be lost silently
@@ -140,6 +145,14 @@ class StepDriver:
         if len(launch.pmi.kinds) == 1:
             raise LaunchRefused("the shim of this node is older than its agent and has no PMI service")
         return replace(launch, pmi=None)
+
+    async def _add_images(self, launch: LaunchOrder, request: dict[str, object]) -> None:
+        """The environment as the views make it; and the mounts, for a node where the allocation runs no script that has them."""
+        if not launch.base.images:
+            return
+        if self._images is None:
+            raise ImageUnavailable("images: this node has no image cache")
+        await add_images(launch.base, request, self._images)
 
     def _is_alive(self, key: RunKey) -> bool:
         run = self._find(key)

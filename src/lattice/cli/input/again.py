@@ -18,6 +18,7 @@ from lattice_sdk.models.records import (
     ResourceRequest,
     Submission,
 )
+from lattice_sdk.models.runs import ImageInfo
 
 LINEAGE = "resubmit_of"  # the tag that names the allocation it was made from
 ONE_PAGE = 10_000
@@ -89,6 +90,8 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "per_node": details.per_node,
         "mutex": allocation.mutex,
         "env": [f"{name}={value}" for name, value in (details.environment or {}).items()],
+        "uenv": ",".join(_reference(image) for image in details.uenv),
+        "view": ",".join(details.view),
         "chdir": details.cwd,
         "tag": [*(f"{key}={value}" for key, value in allocation.tags.items()), f"{LINEAGE}={allocation.id}"],
         "notify": ",".join(details.notify_on) or None,
@@ -98,6 +101,12 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         **files,
         "open_mode": "" if output is UNSET or not any(files.values()) else output.mode,
     }
+
+
+def _reference(image: ImageInfo) -> str:
+    """The same bytes at the same place."""
+    mount = f":{image.mount}"
+    return image.reference if not image.mount or image.reference.endswith(mount) else f"{image.reference}{mount}"
 
 
 def _tasks(allocation: Allocation, context: Context, *, only_failed: bool) -> str | None:

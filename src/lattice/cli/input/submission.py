@@ -53,6 +53,9 @@ class SubmitOptions:
     keep_on_invalid_dependency: bool = False
     env: tuple[str, ...] = ()
     export: str = "NONE"
+    uenv: str = ""
+    view: str = ""
+    tools_uenv: str = ""
     chdir: str | None = None
     tag: tuple[str, ...] = ()
     notify: str | None = None
@@ -77,6 +80,7 @@ USUAL_UMASK = 0o022
 def build_submission(options: SubmitOptions, context: Context) -> Submission:
     """The request; UsageError for what cannot be said in one."""
     here = _directory(context)
+    uenv, tools_uenv = _images(options, here)
     return Submission(
         name=options.name if options.name is not None else options.default_name,
         tenant=context.settings.tenant,
@@ -87,6 +91,9 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         script=options.script,
         script_args=list(options.script_args),
         environment=_environment(options, context),
+        uenv=uenv,
+        view=options.view,
+        tools_uenv=tools_uenv,
         cwd=os.path.normpath(os.path.join(here, options.chdir or "")),
         submit_dir=here,
         umask=_umask(),
@@ -107,6 +114,14 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         on_quota=options.on_quota,
         notify=_notify(options),
     )
+
+
+def _images(options: SubmitOptions, here: str) -> tuple[str, str]:
+    if not (options.uenv or options.view or options.tools_uenv):
+        return "", ""
+    from lattice.cli.input.images import complete_images
+
+    return complete_images(options.uenv, options.view, options.tools_uenv, here)
 
 
 def _umask() -> int | None:

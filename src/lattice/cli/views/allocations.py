@@ -6,7 +6,8 @@ from msgspec import UNSET, to_builtins
 
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text
-from lattice_sdk.models.records import Allocation, Constraints, Details, RunUsage
+from lattice_sdk.models.records import Allocation, Constraints, Details
+from lattice_sdk.models.runs import RunUsage
 
 NAMED_NODES = 4
 

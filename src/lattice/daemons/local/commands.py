@@ -68,6 +68,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
             "hmac_secret": f"file://{layout.secret}",
         },
         "object_store": {"directory": str(layout.objects)},
+        "images": {"directory": str(layout.images)},
     }
     if len(places) > 1:
         config["quorum"] = {
@@ -100,6 +101,8 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
         "--allow-user": current_user(),
         "--object-store": str(layout.objects),
     }
+    if os.geteuid() == 0:
+        arguments["--cache-dir"] = str(layout.cache)
     if group := options.group_of(node):
         arguments["--group"] = group
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}

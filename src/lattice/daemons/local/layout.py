@@ -27,6 +27,8 @@ class Layout:
         self.authority = self.servers / "authority"
         self.objects = self.root / "objects"
         self.agents = self.root / "agents"
+        self.images = self.root / "images"  # the registry; the user fills it
+        self.cache = self.root / "cache"  # of images, shared by all nodes
 
     def log_of(self, role: str, name: str) -> Path:
         if role == "agent":

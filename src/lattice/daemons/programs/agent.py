@@ -40,6 +40,7 @@ from lattice.ports.quorum.object_store import ObjectStore
 
 TMP = Path("/tmp")  # noqa: S108
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DEFAULT_CACHE_DIR = Path("/var/cache/lattice")
 DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
 EXIT_USAGE = 2  # invalid options, or another agent uses the state directory; starting it again does not help
@@ -180,6 +181,12 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
         metavar="DIR",
         help="give each run a directory below this one, removed at its end, and a private /tmp and /dev/shm on shared nodes",
     )
+    add(
+        "--cache-dir",
+        type=Path,
+        metavar="DIR",
+        help=f"directory of the image cache, for an agent that runs as root (default: {DEFAULT_CACHE_DIR})",
+    )
 
 
 def _add_hooks(add: Callable[..., argparse.Action]) -> None:
@@ -280,6 +287,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
+        cache_dir=_cache_dir(options.cache_dir, uid),
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
@@ -301,6 +309,15 @@ def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | No
     except OSError as error:
         raise CannotStart(f"cannot use the scratch directory {directory}: {error.strerror}") from error
     return directory
+
+
+def _cache_dir(directory: Path | None, uid: int) -> Path | None:
+    """None for an agent that cannot mount images. Raises CannotStart."""
+    if uid == 0:
+        return DEFAULT_CACHE_DIR if directory is None else directory.absolute()
+    if directory is not None:
+        raise CannotStart("--cache-dir needs an agent that runs as root")
+    return None
 
 
 def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:

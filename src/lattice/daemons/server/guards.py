@@ -1,4 +1,4 @@
-"""Protections of a server, from its configuration: the audit chain with its key, rate limits per user, the submit filter."""
+"""Protections of a server, from its configuration: the audit chain with its key, rate limits per user, the submit filter, the image registry."""
 
 import asyncio
 import os
@@ -12,10 +12,12 @@ from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
+from lattice.integrations.directory.registry import DirectoryRegistry
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.audit import AuditError
+from lattice.ports.site.images import ImageRegistry
 from lattice.ports.site.submit_filter import FilterFailed, SubmitFilter
 
 KEY_FILE = "audit.key"
@@ -56,6 +58,16 @@ def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
     usual = GENEROUS if config.mode == "dev" else DEFAULTS
     given = {name: value for name, value in asdict(config.rate_limits).items() if value is not None}
     return RateLimits({**usual, **given}, time.monotonic, lambda: replica.state.settings)
+
+
+def image_registry(config: ServerConfig) -> ImageRegistry | None:
+    """The site's images, if it keeps any. Raises ConfigError."""
+    directory = config.images.directory
+    if not directory:
+        return None
+    if not os.path.isabs(directory):
+        raise ConfigError(f"images.directory: {directory} is not an absolute path")
+    return DirectoryRegistry(Path(directory))
 
 
 def submit_filter(config: ServerConfig) -> SubmitFilter | None:

@@ -28,7 +28,7 @@ from lattice.core.model.work.intent import unknown_targets
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.front import Front
-from lattice.daemons.server.guards import begin_auditing, rate_limits, submit_filter
+from lattice.daemons.server.guards import begin_auditing, image_registry, rate_limits, submit_filter
 from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, bind, check_free, parse_listen
 from lattice.daemons.server.loops import Loops
@@ -66,6 +66,7 @@ class ServerParts:
         self._senders = Senders(config, self.clock)
         self._rules = intent_rules(config.submission)
         self._filter = submit_filter(config)
+        self._images = image_registry(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
@@ -220,6 +221,7 @@ class ServerParts:
             audit=None if loops is None else loops.auditing,
             limits=rate_limits(config, replica),
             submit_filter=self._filter,
+            images=self._images,
             discovery=self._verifiers.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

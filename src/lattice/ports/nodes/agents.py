@@ -98,6 +98,17 @@ class EarlySignal(Struct, frozen=True, kw_only=True, gc=False):
     to: SignalTarget
 
 
+class ImageOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """One image that a run has mounted: always these bytes, whatever its name means by then."""
+
+    reference: str  # as the user named it
+    digest: str  # sha256 of the file, in hexadecimal
+    source: str  # where the node gets the file: a path, or the URL of a blob
+    mount: str = ""  # empty = where the image itself wants to be
+    size: int = 0  # bytes; 0 = not known
+    by_user: bool = False  # the source is a path that the user named, and is read with the user's rights
+
+
 DEFAULT_UMASK = 0o022
 
 
@@ -134,6 +145,8 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     early_signal: EarlySignal | None = None
     umask: int = DEFAULT_UMASK
     submission: str = ""  # which one the number means
+    images: tuple[ImageOrder, ...] = ()
+    views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 
 

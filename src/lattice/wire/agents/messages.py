@@ -14,6 +14,7 @@ from lattice.ports.nodes.agents import (
     EarlySignal,
     FinishOrder,
     Greeting,
+    ImageOrder,
     KnownRun,
     KnownStep,
     Order,
@@ -66,12 +67,14 @@ STEP_KEY = _StepKeyPlan()
 # Orders about runs.
 RUN_FILES = Plan(RunFiles, pb.RunFiles)
 EARLY_SIGNAL = Plan(EarlySignal, pb.EarlySignal)
+IMAGE = Plan(ImageOrder, pb.Image)
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
     RUN_KEY,
     RUN_FILES,
     EARLY_SIGNAL,
+    IMAGE,
     apart={"epoch": "the node notes it by itself: it is that of the Welcome before the order"},
 )
 

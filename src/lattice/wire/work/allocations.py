@@ -22,6 +22,7 @@ from lattice.core.model.work.allocations import (
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.core.model.work.usage import NO_USAGE
+from lattice.ports.nodes.agents import ImageOrder
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
@@ -51,6 +52,8 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: OutputFiles | None = None
     signal: str = ""  # before the limit: [B:]USR1@60
     umask: int | None = None  # of the submitter; None = 022
+    images: tuple[ImageOrder, ...] = ()
+    views: tuple[str, ...] = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -110,6 +113,14 @@ class ConstraintsView(Struct, frozen=True, kw_only=True):
     storage_gbps: float
 
 
+class ImageInfo(Struct, frozen=True, kw_only=True):
+    """An image of an allocation: always the bytes with this sha256."""
+
+    reference: str
+    digest: str
+    mount: str  # empty = where the image itself wants to be
+
+
 class DetailsView(Struct, frozen=True, kw_only=True):
     """Details that only the owner and a SystemAdmin may read."""
 
@@ -120,6 +131,8 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     cwd: str
     submit_dir: str
     umask: str | None  # in octal
+    uenv: tuple[ImageInfo, ...]
+    view: tuple[str, ...]
     max_nodes: int
     constraints: ConstraintsView
     exclusive: bool
@@ -382,6 +395,8 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         cwd=work.cwd,
         submit_dir=work.submit_dir,
         umask=None if work.umask is None else f"{work.umask:04o}",
+        uenv=tuple(ImageInfo(reference=each.reference, digest=each.digest, mount=each.mount) for each in work.images),
+        view=work.views,
         max_nodes=request.max_nodes or request.nodes,
         constraints=ConstraintsView(
             gpu_type=request.gpu_type,

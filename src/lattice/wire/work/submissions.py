@@ -12,6 +12,7 @@ from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
+from lattice.ports.nodes.agents import ImageOrder
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.text.node_names import most_named, node_names
 from lattice.wire.text.problems import BadField
@@ -43,6 +44,7 @@ DEFAULT_CLASS = 5
 SHELL = ("/bin/sh", "-c")
 # Inside `environment` these are no variables but say in which image the work runs.
 IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
+UENV_FEATURE = "uenv"  # of a node that mounts images
 NOT_YET = "is not supported by this version of Lattice"
 
 
@@ -102,6 +104,9 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     script: WholeText | None = None
     script_args: list[Argument] = []
     environment: dict[str, Argument] = {}
+    uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]
+    view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
+    tools_uenv: str = ""  # further images, with tools such as debuggers
     cwd: str = ""
     submit_dir: str = ""
     umask: int | None = None  # of the work and of the files that the node opens for it; None = 022
@@ -122,6 +127,20 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     deadline: Short | None = None
     keep_on_invalid_dependency: bool = False
     dry_run: bool = False  # only say what would become of it
+
+
+class Images(Struct, frozen=True, kw_only=True):
+    """What a submission names as images, resolved; `features` is what a node needs for it."""
+
+    images: tuple[ImageOrder, ...] = ()
+    views: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (UENV_FEATURE,) if self.images else ()
+
+
+NO_IMAGES = Images()
 
 
 class Submitter(Struct, frozen=True, kw_only=True):
@@ -153,9 +172,9 @@ def entries_of(wanted: Submission) -> int:
     return several + most_named(rules.nodes, rules.exclude)
 
 
-def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
+def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES) -> SubmitAllocation:
     """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
-    work = _work(wanted)
+    work = _work(wanted, images)
     life = wanted.lifecycle
     if life.type is Lifecycle.REACTIVE:
         raise BadField(
@@ -169,7 +188,7 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_request(wanted.resources),
+        request=_request(wanted.resources, images.features),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -191,12 +210,10 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
 
 
 def refuse_images(environment: Mapping[str, str], field: str = "environment") -> None:
-    """Raises BadField for an image, which would otherwise become a variable and be ignored."""
+    """Raises BadField for an image of a step, which would otherwise become a variable and be ignored."""
     for name in IMAGE_NAMES:
         if name in environment:
-            raise BadField(
-                f"{field}.{name}", NOT_YET, hint="leave it out; a variable of this name is set by the script itself"
-            )
+            raise BadField(f"{field}.{name}", "a step has the images of its allocation", hint="leave it out")
 
 
 def walltime_s(value: str | int | None, field: str) -> int:
@@ -249,7 +266,7 @@ def _preemption_class(wanted: Submission) -> int:
     return chosen
 
 
-def _work(wanted: Submission) -> Work:
+def _work(wanted: Submission, images: Images) -> Work:
     cwd = check_path(wanted.cwd, "cwd")
     argv, script = _program(wanted)
     if wanted.script_args and not script:
@@ -267,6 +284,8 @@ def _work(wanted: Submission) -> Work:
         output=check_files(wanted.output),
         signal=check_early(wanted.signal, "signal"),
         umask=_umask(wanted.umask),
+        images=images.images,
+        views=images.views,
     )
 
 
@@ -316,7 +335,7 @@ def _payload(work: Work) -> bytes:
     return payload
 
 
-def _request(wanted: Resources) -> Request:
+def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
     nodes, max_nodes = _node_range(wanted)
     rules = wanted.constraints
     if rules.topology not in TOPOLOGIES:
@@ -336,7 +355,7 @@ def _request(wanted: Resources) -> Request:
         gpus=_gpus(wanted),
         gpu_type=check_line(rules.gpu_type, "resources.constraints.gpu_type"),
         min_memory_mb=_min_memory_mb(rules.memory_gb),
-        features=check_names(rules.features, "resources.constraints.features"),
+        features=_features(rules.features, needed),
         topology=rules.topology,
         node_list=node_names(rules.nodes, "resources.constraints.nodes"),
         exclude=node_names(rules.exclude, "resources.constraints.exclude"),
@@ -346,6 +365,11 @@ def _request(wanted: Resources) -> Request:
         require_conformance=rules.require_conformance,
         storage_gbps=_storage_gbps(rules.storage_gbps),
     )
+
+
+def _features(named: list[str], needed: tuple[str, ...]) -> tuple[str, ...]:
+    asked = check_names(named, "resources.constraints.features")
+    return (*asked, *(each for each in needed if each not in asked))
 
 
 def _node_range(wanted: Resources) -> tuple[int, int]:

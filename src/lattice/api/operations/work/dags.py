@@ -19,6 +19,7 @@ from lattice.api.limits import MAX_PAGE
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
+from lattice.api.submit.images import resolve_images, with_image_fields
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
 from lattice.core.model.ids import MAX_NUMBER, dag_id
 from lattice.core.model.site.settings import setting_value
@@ -38,7 +39,7 @@ from lattice.wire.work.dags import (
     member_view,
     read_members,
 )
-from lattice.wire.work.submissions import Submitter, refuse_images, submit_command
+from lattice.wire.work.submissions import Submitter, submit_command
 
 DEFAULT_PAGE = 100
 ARCHIVE_PAGE = 1_000
@@ -132,8 +133,8 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
         vcluster=context.default_vcluster,
     )
     try:
-        refuse_images(wanted.submission.environment)
-        command = submit_command(wanted.submission, submitter)
+        submission = with_image_fields(wanted.submission)
+        command = submit_command(submission, submitter, await resolve_images(context, submission))
     except BadField as problem:
         raise BadField(
             f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint

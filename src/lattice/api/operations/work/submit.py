@@ -14,15 +14,16 @@ from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, sett
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
+from lattice.api.submit.images import resolve_images, with_image_fields
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
-from lattice.wire.work.submissions import Submission, Submitter, entries_of, refuse_images, submit_command
+from lattice.wire.work.submissions import Submission, Submitter, entries_of, submit_command
 
 
 async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
     """Submit an allocation or a task group; it is durable and visible when the call returns. With `dry_run`, only predict the outcome."""
-    refuse_images(request.environment)
+    request = with_image_fields(request)
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
@@ -30,8 +31,10 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
         vcluster=context.default_vcluster,
     )
+    images = await resolve_images(context, request)
     is_long = entries_of(request) > MAX_READ_HERE
-    command = await in_thread(submit_command, request, submitter) if is_long else submit_command(request, submitter)
+    reading = request, submitter, images
+    command = await in_thread(submit_command, *reading) if is_long else submit_command(*reading)
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)

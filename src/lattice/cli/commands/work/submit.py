@@ -22,8 +22,6 @@ from lattice_sdk.errors import ApiError
 from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
-    "--uenv",
-    "--view",
     "--image",
     "--data-mount",
     "--expose",
@@ -89,6 +87,13 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--tag", action="append", metavar="KEY=VALUE", help="attach a label; may be repeated")
     add("--env", action="append", metavar="NAME=VALUE", help="set an environment variable; may be repeated")
     add("--export", metavar="WHAT", help="variables to pass on: ALL, NONE or NAME,NAME (default: NONE)")
+    add(
+        "--uenv",
+        metavar="REF[:MOUNT],...",
+        help="mount images: name/version:tag, the path of a squashfs file, or either with @sha256:DIGEST",
+    )
+    add("--view", metavar="[UENV:]VIEW,...", help="apply views of the images, in this order")
+    add("--tools-uenv", metavar="REF[:MOUNT],...", help="mount further images, such as debuggers and profilers")
     add("--chdir", metavar="DIR", help="directory to run in (default: the current one)")
     add("--task-group", metavar="TASKS", help="run one task per index: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
     add("--stdout", metavar="FILE", help="also write stdout to this file: %%j number, %%x name, %%a index, %%N node")
@@ -346,6 +351,7 @@ COMMAND = Command(
         "lattice submit --nodes=4 --walltime=24h train.sh",
         "lattice submit --constraint=gpu_type=GH200 -- torchrun train.py",
         "lattice submit --task-group=0-99%20 sweep.sh",
+        "lattice submit --uenv=prgenv-gnu/24.11:v1 --view=default -- make -j run",
         "lattice submit --wait -q -- hostname",
         "lattice submit --notify=end,fail --notify-to=mail:ada@example.org train.sh",
         "lattice submit --dry-run --nodes=64 --walltime=12h train.sh",

@@ -1,0 +1,255 @@
+"""The images of a node, each under its digest: fetched once, however many runs wait for it, and never mounted unverified.
+
+    CACHE/uenv/DIGEST.squashfs   the image
+    CACHE/uenv/DIGEST.json       what it is called, when it was used last, in which boot of the node its bytes were verified
+    CACHE/uenv/DIGEST.part       an image on its way, locked by its fetcher
+
+An image is in use while a loop device lies over it; the kernel tells, so that no crash leaves a pin behind. Functions here wait for
+disks and locks and are called in threads.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.images.sources import Reader, SourceFailed, identify, opened
+from lattice.ports.nodes.agents import ImageOrder
+
+CHUNK = 1 << 20
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+LOOPS = Path("/sys/block")
+MAX_KNOWN_FILES = 10_000
+DEFAULT_MIN_FREE = 1 << 30
+
+Progress = Callable[[int], None]
+
+
+class WrongDigest(Exception):
+    """The bytes are not those that were asked for; the text is for the user."""
+
+
+class CacheFull(Exception):
+    """There is no room for the image on this node; the text is for the user."""
+
+
+class FetchStopped(Exception):
+    """The run that wanted the image does not want it any more."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """DIGEST.json."""
+
+    reference: str
+    size: int
+    used_s: float
+    boot_id: str = ""
+    sticky: bool = False
+
+
+_decoder = msgspec.json.Decoder(Entry)
+_encoder = msgspec.json.Encoder()
+
+
+class ImageCache:
+    """`min_free` bytes of the disk are left to others."""
+
+    def __init__(self, root: Path, min_free: int = DEFAULT_MIN_FREE, now_s: Callable[[], float] = time.time) -> None:
+        self._folder = root / "uenv"
+        self._min_free = min_free
+        self._now_s = now_s
+        self._boot_id = BOOT_ID.read_text().strip()
+        self._known_files: dict[tuple[str, int], str] = {}  # who opened which file, and the digest of its bytes
+
+    def prepare(self) -> None:
+        """Make the folder, closed to others, and remove what fetches that died left in it. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        for part in self._folder.glob("*.part"):
+            with contextlib.suppress(OSError, BlockingIOError), open(part, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+
+    def path(self, digest: str) -> Path:
+        return self._folder / f"{digest}.squashfs"
+
+    def obtain(
+        self,
+        image: ImageOrder,
+        reader: Reader,
+        is_stopped: Callable[[], bool] = lambda: False,
+        progress: Progress = lambda _: None,
+    ) -> Path:
+        """The image's file, verified in this boot, with bytes that the reader may read.
+
+        Raises SourceFailed, WrongDigest, CacheFull, FetchStopped and OSError.
+        """
+        path = self.path(image.digest)
+        with self._alone(image.digest, is_stopped) as part:
+            if not self._is_good(image, path):
+                self._fetch(image, reader, part, is_stopped, progress)
+                part.chmod(0o400)
+                part.replace(path)
+            elif image.by_user:
+                self._check_reader(image, reader, is_stopped)
+            self._note(image, path)
+        return path
+
+    def entries(self) -> dict[str, Entry]:
+        """What is there, by digest."""
+        found = {}
+        for path in sorted(self._folder.glob("*.squashfs")):
+            with contextlib.suppress(OSError):
+                entry = self._entry(path.stem)
+                found[path.stem] = entry or Entry(reference="", size=path.stat().st_size, used_s=path.stat().st_mtime)
+        return found
+
+    def in_use(self) -> set[str]:
+        """Digests of images that are mounted on this machine now."""
+        digests = set()
+        for file in LOOPS.glob("loop*/loop/backing_file"):
+            with contextlib.suppress(OSError):
+                backing = Path(file.read_text().strip())
+                if backing.parent == self._folder:
+                    digests.add(backing.stem)
+        return digests
+
+    @contextlib.contextmanager
+    def _alone(self, digest: str, is_stopped: Callable[[], bool]) -> Iterator[Path]:
+        """The place of an image on its way, held by one fetcher at a time, in this process or another."""
+        part = self._folder / f"{digest}.part"
+        while True:
+            fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                _lock(fd, is_stopped)
+                # The one who held it may have finished or removed it while we waited.
+                if _is_same(fd, part):
+                    try:
+                        yield part
+                    finally:
+                        part.unlink(missing_ok=True)
+                    return
+            finally:
+                os.close(fd)
+
+    def _is_good(self, image: ImageOrder, path: Path) -> bool:
+        if not path.exists():
+            return False
+        entry = self._entry(image.digest)
+        if entry is not None and entry.boot_id == self._boot_id:
+            return True
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == image.digest:
+                return True
+        path.unlink()
+        return False
+
+    def _fetch(
+        self, image: ImageOrder, reader: Reader, part: Path, is_stopped: Callable[[], bool], progress: Progress
+    ) -> None:
+        self._check_room(image)
+        digest, size = hashlib.sha256(), 0
+        before = identify(image.source, reader) if image.by_user else ""
+        with open(part, "r+b") as target, opened(image, reader) as source:
+            target.truncate()
+            while chunk := source.read(CHUNK):
+                if is_stopped():
+                    raise FetchStopped
+                digest.update(chunk)
+                size += len(chunk)
+                if size > self._room():
+                    raise CacheFull(f"no room for {image.reference} on this node")
+                target.write(chunk)
+                progress(size)
+            target.flush()
+            os.fsync(target.fileno())
+        self._compare(image, digest.hexdigest())
+        self._know_file(before, reader, image.digest)
+
+    def _check_reader(self, image: ImageOrder, reader: Reader, is_stopped: Callable[[], bool]) -> None:
+        """The bytes are here, but only who may read them elsewhere may have them: knowing their digest is not enough."""
+        file = identify(image.source, reader)
+        if self._known_files.get((file, reader.uid)) == image.digest:
+            return
+        digest = hashlib.sha256()
+        with opened(image, reader) as source:
+            while chunk := source.read(CHUNK):
+                if is_stopped():
+                    raise FetchStopped
+                digest.update(chunk)
+        self._compare(image, digest.hexdigest())
+        self._know_file(file, reader, image.digest)
+
+    def _know_file(self, file: str, reader: Reader, digest: str) -> None:
+        if file:
+            if len(self._known_files) >= MAX_KNOWN_FILES:
+                self._known_files.clear()
+            self._known_files[file, reader.uid] = digest
+
+    @staticmethod
+    def _compare(image: ImageOrder, found: str) -> None:
+        if found == image.digest:
+            return
+        why = "it was changed since the work was submitted" if image.by_user else "the registry has other bytes now"
+        raise WrongDigest(
+            f"{image.source} does not have the digest sha256:{image.digest} but sha256:{found}: {why}; submit again"
+        )
+
+    def _check_room(self, image: ImageOrder) -> None:
+        room = self._room()
+        if image.size > room:
+            raise CacheFull(
+                f"no room for {image.reference} on this node: {image.size:,} bytes, {max(0, room):,} are free"
+            )
+
+    def _room(self) -> int:
+        return shutil.disk_usage(self._folder).free - self._min_free
+
+    def _entry(self, digest: str) -> Entry | None:
+        try:
+            return _decoder.decode((self._folder / f"{digest}.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _note(self, image: ImageOrder, path: Path) -> None:
+        old = self._entry(image.digest)
+        entry = Entry(
+            reference=image.reference,
+            size=path.stat().st_size,
+            used_s=self._now_s(),
+            boot_id=self._boot_id,
+            sticky=old is not None and old.sticky,
+        )
+        draft = self._folder / f"{image.digest}.json.{os.getpid()}"
+        draft.write_bytes(_encoder.encode(entry))
+        draft.replace(self._folder / f"{image.digest}.json")
+
+
+def _lock(fd: int, is_stopped: Callable[[], bool]) -> None:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if is_stopped():
+                raise FetchStopped from None
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _is_same(fd: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    here = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+__all__ = ["CacheFull", "FetchStopped", "ImageCache", "SourceFailed", "WrongDigest"]

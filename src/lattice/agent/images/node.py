@@ -1,0 +1,41 @@
+"""What a node has for images: a cache that can be used, and a kernel and a shim that can mount them."""
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+
+from lattice.agent.images.cache import ImageCache
+from lattice.agent.images.mounting import SQUASHFS
+
+FEATURE = "uenv"
+FILESYSTEMS = Path("/proc/filesystems")
+LOOP_CONTROL = Path("/dev/loop-control")
+
+_log = logging.getLogger(__name__)
+
+
+class NodeImages:
+    """`cache` is None on a node that mounts no images: its agent is not root, or the directory cannot be used."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.cache: ImageCache | None = None
+        if directory is None:
+            return
+        try:
+            cache = ImageCache(directory)
+            cache.prepare()
+            self.cache = cache
+        except OSError as error:
+            _log.warning("no images on this node: cannot use the cache: %s", error)
+
+    def features(self, mount_kinds: Collection[str]) -> set[str]:
+        """What the node can offer, given what its shim mounts."""
+        can_mount = self.cache is not None and SQUASHFS in mount_kinds and _has_kernel_support()
+        return {FEATURE} if can_mount else set()
+
+
+def _has_kernel_support() -> bool:
+    try:
+        return SQUASHFS in FILESYSTEMS.read_text().split() and LOOP_CONTROL.exists()
+    except OSError:
+        return False

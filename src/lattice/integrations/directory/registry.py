@@ -1,0 +1,87 @@
+"""A registry of images in a folder that servers and nodes see under the same path: NAME/VERSION/TAG.squashfs."""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+from lattice.images.metadata import ImageMetadata, near, read_metadata
+from lattice.images.references import ImageReference
+from lattice.images.squashfs import BadImage
+from lattice.ports.site.images import FoundImage, ListedImage, RegistryUnavailable, UnknownImage, UnusableImage
+
+SUFFIX = ".squashfs"
+
+_Identity = tuple[int, int, int, int, int]
+
+
+class DirectoryRegistry:
+    """Implements `ImageRegistry`. What was read of a file is remembered as long as the file is the same."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[_Identity, tuple[str, ImageMetadata | None]] = {}
+
+    async def resolve(self, reference: ImageReference) -> FoundImage:
+        return await asyncio.to_thread(self._resolve, reference)
+
+    async def list_images(self) -> list[ListedImage]:
+        return await asyncio.to_thread(self._list)
+
+    def _resolve(self, reference: ImageReference) -> FoundImage:
+        images = self._list()
+        if reference.name:
+            fits = [each for each in images if _is_meant(reference, each)]
+            if len(fits) > 1:
+                several = ", ".join(each.label for each in fits[:12])
+                raise UnknownImage(f'"{reference.label}" may mean several images', f"write one of {several}")
+        else:
+            fits = [each for each in images if self._look(each)[0] == reference.digest]
+        if not fits:
+            raise UnknownImage(
+                f'unknown image "{reference.label}"',
+                near(reference.label, [each.label for each in images], "images"),
+            )
+        digest, metadata = self._look(fits[0])
+        if reference.digest and digest != reference.digest:
+            raise UnknownImage(f"{reference.label} has the digest sha256:{digest} now, not sha256:{reference.digest}")
+        return FoundImage(
+            label=fits[0].label,
+            digest=digest,
+            size=fits[0].size,
+            source=str(self._path(fits[0])),
+            metadata=metadata,
+        )
+
+    def _list(self) -> list[ListedImage]:
+        found = []
+        try:
+            for path in sorted(self._root.glob(f"*/*/*{SUFFIX}")):
+                name, version, file = path.relative_to(self._root).parts
+                tag = file.removesuffix(SUFFIX)
+                found.append(ListedImage(name=name, version=version, tag=tag, size=path.stat().st_size))
+        except OSError as error:
+            raise RegistryUnavailable(f"cannot read the image registry: {error.strerror}") from error
+        return found
+
+    def _path(self, image: ListedImage) -> Path:
+        return self._root / image.name / image.version / f"{image.tag}{SUFFIX}"
+
+    def _look(self, image: ListedImage) -> tuple[str, ImageMetadata | None]:
+        """Digest and metadata of an image. Raises RegistryError."""
+        try:
+            with open(self._path(image), "rb") as file:
+                about = os.fstat(file.fileno())
+                identity = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+                if identity not in self._known:
+                    metadata = read_metadata(lambda offset, size: os.pread(file.fileno(), size, offset))
+                    self._known[identity] = hashlib.file_digest(file, "sha256").hexdigest(), metadata
+                return self._known[identity]
+        except OSError as error:
+            raise RegistryUnavailable(f"cannot read image {image.label}: {error.strerror}") from error
+        except BadImage as error:
+            raise UnusableImage(f"cannot use image {image.label}: {error}") from error
+
+
+def _is_meant(wanted: ImageReference, image: ListedImage) -> bool:
+    return image.name == wanted.name and wanted.version in ("", image.version) and wanted.tag in ("", image.tag)
