@@ -1,5 +1,6 @@
 """The service of a step: what ranks say on PMI_FD, how fences pass between nodes, and what ends a step. Ranks are shells here."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ from tests.integration.agent.shim_process import Client, ShimProcess, alive, wai
 from tests.integration.agent.test_shim_steps import about, request, step_end, written
 
 Message = dict[str, Any]
-KEY = bytes(range(32))
+NO_KEY = b""
 SAY = (
     'say() { printf \'%s\\n\' "$1" >&$PMI_FD; read -r -u $PMI_FD answer; echo "$answer"; };'
     " say 'cmd=init pmi_version=1 pmi_subversion=1' >/dev/null; "
@@ -26,7 +27,7 @@ EXCHANGE = (
 TWICE = EXCHANGE.replace("say cmd=finalize >/dev/null; ", "") + EXCHANGE
 
 
-def pmi(ranks: list[list[list[int]]], place: int = 0, key: bytes = KEY, timeout_s: float = 60.0) -> Message:
+def pmi(ranks: list[list[list[int]]], place: int = 0, key: bytes = NO_KEY, timeout_s: float = 60.0) -> Message:
     return {
         "kinds": ["pmi1", "pmi2"],
         "name": "a7.0",
@@ -45,7 +46,21 @@ def step(
     fields = request(shim, number, "bash", "-c", SAY + script, step=index)
     every = " ".join(map(str, range(size or len(ranks))))
     fields["tasks"] = [{"rank": rank, "env": {"RANK": str(rank), "RANKS": every}} for rank in ranks]
-    return {**fields, "pmi": wanted}
+    # Tests run beside each other, and the key decides where nodes of a step meet.
+    own_key = hashlib.sha256(str(shim.dir).encode()).hexdigest()
+    return {**fields, "pmi": {**wanted, "key": wanted["key"] or own_key}}
+
+
+def key_with_free_ports() -> bytes:
+    """A key whose first two ports no program of this machine has."""
+    while True:
+        key = os.urandom(32)
+        try:
+            for port in ports(key)[:2]:
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return key
 
 
 def lines(fields: Message) -> dict[int, list[str]]:
@@ -85,7 +100,7 @@ def test_nodes_of_a_step_exchange_keys(shim: ShimProcess, agent: Client) -> None
 def test_a_stranger_on_the_port_is_passed_over_and_one_who_connects_learns_nothing(
     shim: ShimProcess, agent: Client
 ) -> None:
-    key = os.urandom(32)
+    key = key_with_free_ports()
     with socket.create_server(("127.0.0.1", ports(key)[0])) as squatter:
         layout = [[[0, 0]], [[1, 1]]]
         wait_there = "read -r -t 60 < $GATE; "
@@ -126,8 +141,8 @@ def test_a_fence_that_takes_too_long_names_the_ranks_and_kills_the_step_on_all_n
 ) -> None:
     layout = [[[0, 1]], [[2, 4]]]
     late = "if [ $RANK -ge 3 ]; then exec sleep 300; fi; " + EXCHANGE
-    first = step(shim, EXCHANGE, pmi(layout, 0, timeout_s=1.0), range(2), size=5)
-    second = step(shim, late, pmi(layout, 1, timeout_s=1.0), range(2, 5), index=1, size=5)
+    first = step(shim, EXCHANGE, pmi(layout, 0, timeout_s=5.0), range(2), size=5)
+    second = step(shim, late, pmi(layout, 1, timeout_s=5.0), range(2, 5), index=1, size=5)
     for fields in (first, second):
         agent.ask("launch_step", **fields)
     for place in (0, 1):
