@@ -36,6 +36,7 @@ VALUES = {
         "distribution": "cyclic",
     },
     **{"hint": "nomultithread", "switches": "1", "threads-per-core": "1", "time-min": "1", "tmp": "1", "licenses": "x"},
+    **{"uenv": "nosuch", "view": "nosuch"},
     **{"clusters": "other", "het-group": "0", "immediate": ""},
 }
 # Options that mean something only beside others.

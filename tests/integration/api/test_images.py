@@ -160,3 +160,19 @@ async def test_step_has_the_images_of_its_allocation_and_no_others(world: World)
     body = {"argv": ["true"], "environment": {"uenv": LABEL}}
     answer = await world.call("POST", f"/allocations/{made['id']}/steps", body)
     assert "environment.uenv: a step has the images of its allocation" in answer.error["message"]
+
+
+def test_sbatch_means_the_same_images(images: Path) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        await furnish(world, images)
+        script = f"#!/bin/sh\n#SBATCH --uenv={LABEL}\n#SBATCH --view=other\ntrue\n"
+        body = {"program": "sbatch", "argv": ["x.sh"], "cwd": "/", "script": script}
+        answer = (await world.call("POST", "/slurm/commands", body)).json()
+        assert answer["stdout"] == "Submitted batch job 1\n", answer
+        assert (len(work_of(world, 1).images), work_of(world, 1).views) == (1, ("other",))
+        refused = (await world.call("POST", "/slurm/commands", {**body, "argv": ["--view=othr", "x.sh"]})).json()
+        assert 'unknown view "othr"' in refused["stderr"]
+        assert "did you mean other?" in refused["stderr"]
+
+    check()

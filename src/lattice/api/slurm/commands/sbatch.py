@@ -13,7 +13,7 @@ from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import about
 from lattice.api.slurm.submit.dry_run import predicted
 from lattice.api.slurm.submit.predecessors import predecessors_of
-from lattice.api.slurm.submit.translation import TranslatedSubmission, translate
+from lattice.api.slurm.submit.translation import TranslatedSubmission, images_of, translate
 from lattice.api.slurm.submit.waiting import wait_for
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
@@ -53,7 +53,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     reading = _job, context.services.slurm.cluster, command, line, script, now
     job = await in_thread(*reading) if is_long else _job(context.services.slurm.cluster, command, line, script, now)
     default = "wrap" if wrapped is not None else os.path.basename(line.words[0]) if line.words else PROGRAM
-    wanted = translate(context, job, command, script=script, name=default, words=line.words[1:])
+    images = await images_of(context, job, PROGRAM)
+    wanted = translate(context, job, command, images, script=script, name=default, words=line.words[1:])
     return await _submit(context, command, job, wanted)
 
 

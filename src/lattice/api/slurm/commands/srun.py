@@ -15,7 +15,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.layout import Distribution
-from lattice.slurm.faults import Fault
+from lattice.slurm.faults import Fault, error
 from lattice.slurm.submit.environment import environment_options
 from lattice.slurm.submit.getopt import Grammar
 from lattice.slurm.submit.job import Job, merge
@@ -80,6 +80,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         return SlurmAnswer(needs="script", path=line.words[0])
     inside = step.jobid or _surrounding(command)
     if inside:
+        if job.uenv or job.view:
+            raise error(PROGRAM, "--uenv and --view: a step has the images of its allocation")
         allocation = await _confirmed(context, inside)
         return await _launched(context, command, job, step, line.words, allocation, _warned(job))
     return await _alone(context, command, job, step, line.words, number if word == "wait" else 0)

@@ -7,7 +7,7 @@ from lattice.api.find.lookup import find_hot
 from lattice.api.slurm.answering import require
 from lattice.api.slurm.submit.dry_run import predicted
 from lattice.api.slurm.submit.predecessors import predecessors_of
-from lattice.api.slurm.submit.translation import translate
+from lattice.api.slurm.submit.translation import images_of, translate
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
@@ -42,7 +42,8 @@ async def submit(
     program = command.program
     require(context, Permission.SUBMIT)
     try:
-        wanted = translate(context, job, command, script=PLACEHOLDER, name=name, words=words)
+        images = await images_of(context, job, program)
+        wanted = translate(context, job, command, images, script=PLACEHOLDER, name=name, words=words)
     except Fault as fault:
         texts = (line.replace(SUBMISSION_FAILED, FAILED[program]) for line in fault.lines)
         raise Fault(*texts, code=fault.code) from None

@@ -13,6 +13,7 @@ from lattice.api.find.visibility import may_see_reservation, visible_vclusters
 from lattice.api.slurm.accounts import MAX_ID, NOBODY
 from lattice.api.slurm.submit import exporting
 from lattice.api.slurm.submit.shape import Shape, shape_of
+from lattice.api.submit.images import resolve_images
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.site.tenants import OnQuota, Vcluster
 from lattice.core.model.work.asked import Asked
@@ -26,7 +27,9 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.submissions import (
     MAX_UMASK,
+    NO_IMAGES,
     Constraints,
+    Images,
     LifecycleRequest,
     Resources,
     Submission,
@@ -52,7 +55,14 @@ class TranslatedSubmission:
 
 
 def translate(
-    context: Context, job: Job, command: SlurmCommand, *, script: str, name: str, words: tuple[str, ...] = ()
+    context: Context,
+    job: Job,
+    command: SlurmCommand,
+    images: Images,
+    *,
+    script: str,
+    name: str,
+    words: tuple[str, ...] = (),
 ) -> TranslatedSubmission:
     """The submission behind a job. Raises Fault and ApiError for what is refused."""
     program = command.program
@@ -94,13 +104,7 @@ def translate(
         on_quota=OnQuota.QUEUE,
         keep_on_invalid_dependency=job.kill_on_invalid_dep is not True,
     )
-    by = Submitter(
-        user=context.identity.user,
-        account=context.identity.account,
-        tenant=tenant,
-        vcluster=context.default_vcluster,
-    )
-    wanted = submit_command(submission, by)
+    wanted = submit_command(submission, _submitter(context, tenant), images)
     return TranslatedSubmission(
         command=_completed(context, wanted, job, command, shape, words, warnings),
         shape=shape,
@@ -108,6 +112,22 @@ def translate(
         partition=job.partition or context.services.slurm.partition_of(vcluster.name),
         warnings=warnings,
     )
+
+
+def _submitter(context: Context, tenant: str) -> Submitter:
+    identity = context.identity
+    return Submitter(user=identity.user, account=identity.account, tenant=tenant, vcluster=context.default_vcluster)
+
+
+async def images_of(context: Context, job: Job, program: str) -> Images:
+    """What --uenv and --view mean. Raises Fault."""
+    if not job.uenv and not job.view:
+        return NO_IMAGES
+    try:
+        return await resolve_images(context, Submission(uenv=job.uenv, view=job.view))
+    except BadField as problem:
+        hint = f" ({problem.hint})" if problem.hint else ""
+        raise error(program, f"{SUBMISSION_FAILED}--{problem}{hint}") from None
 
 
 def _completed(
