@@ -406,7 +406,7 @@ class State:
         self.recent_order.append(recent.command_id)
         self._digest.add(b"recent", recent)
         oldest_allowed = recent.at - RECENT_WINDOW_MS
-        while self.recent_order:
+        while True:  # the one just added is neither too old nor too many
             oldest = self.recent[self.recent_order[0]]
             if oldest.at >= oldest_allowed and len(self.recent_order) <= RECENT_MAX:
                 break

@@ -1,9 +1,12 @@
 """Who becomes a node: known names join, others wait; revoked ones stay out; a token is used once."""
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
+from lattice.core.machine.rules import admission
 from lattice.core.model.nodes.admission import AdmissionStatus, Enrolment
 from lattice.core.model.nodes.nodes import DownCause, Hardware, NodeState
 from lattice.core.model.site.audit import AuditKey, key_id
@@ -148,3 +151,41 @@ def test_a_snapshot_keeps_who_was_judged() -> None:
     assert loaded.digest() == world.state.digest()
     assert loaded.admission.standing("stranger") is AdmissionStatus.WAITING
     assert loaded.admission.enrolments == world.state.admission.enrolments
+
+
+def used(node: str = "n9", shown: str = "t1", expires_at: int = 1 << 50) -> cmd.EnrolNode:
+    return cmd.EnrolNode(enrolment=Enrolment(token=shown, node=node, key="k", expires_at=expires_at), is_named=True)
+
+
+@pytest.mark.parametrize("name", ["", "-n1", "a b", "n1\n", "x" * 64, "../n1"])
+def test_what_cannot_be_the_name_of_a_node_is_refused(name: str) -> None:
+    world = strict()
+    for command in (cmd.AdmitNode(node=name), cmd.RevokeNode(node=name), used(name)):
+        assert "cannot be the name of a node" in world.refused(command).message
+
+
+def test_a_token_that_has_expired_is_refused() -> None:
+    assert "has expired" in strict().refused(used(expires_at=0)).message
+
+
+def test_those_who_wait_names_and_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = strict()
+    joins(world, "stranger")
+    monkeypatch.setattr(admission, "MAX_WAITING", 1)
+    another = cmd.RegisterNode(node="another", hardware=HARDWARE, boot_id="b1")
+    assert world.refused(another).message == "too many nodes wait for admission"
+    world.must(used())
+    monkeypatch.setattr(admission, "MAX_ENROLMENTS", 1)
+    assert world.refused(used("n9", "t2")).message == "too many enrolment tokens at once"
+    monkeypatch.setattr(admission, "MAX_NAMES", len(world.state.admission.names))
+    assert world.refused(cmd.AdmitNode(node="third")).message == "too many names of nodes"
+    world.must(cmd.AdmitNode(node="stranger"))
+    assert world.must(cmd.AdmitNode(node="n1")) == ()  # it was there before anyone was asked
+
+
+def test_a_waiting_node_that_takes_work_is_noticed() -> None:
+    world = strict()
+    joins(world, "stranger")
+    assert list(check(world.state)) == []
+    world.state.put_node(replace(world.node("stranger"), state=NodeState.READY, reason=""))
+    assert "node stranger is Ready and waits for admission" in list(check(world.state))

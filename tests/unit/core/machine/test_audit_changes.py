@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.rules.site.changes import described
 from lattice.core.model.site.audit import MAX_DETAIL, AuditKey, key_id
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from tests.unit.core.machine.world import World
@@ -62,3 +63,10 @@ def test_logs_of_older_servers_give_the_chain_that_they_gave() -> None:
     assert last(world) == ("vcluster.update", "scheduler hpc-backfill")
     world.must(cmd.SetSetting(key="archive.after_s", value="60"))
     assert last(world) == ("setting.set", "60")
+
+
+def test_more_changes_than_fit_are_told_by_their_fields_alone() -> None:
+    changes = tuple((f"field_{number}", "before", "after") for number in range(20))
+    told = described(changes, 100)
+    assert told.startswith("field_0, field_1, ")
+    assert len(told) == 100

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from lattice.core.machine import codec
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import (
     UnreadableBatch,
@@ -80,3 +81,16 @@ def test_a_state_of_the_future_or_with_strange_chunks_is_refused() -> None:
         decode_state_chunks([("meta", msgspec.msgpack.encode(meta))])
     with pytest.raises(UnreadableBatch, match="strange"):
         decode_state_chunks([*chunks.items(), ("strange-000000", b"\x90")])
+
+
+def test_large_payloads_are_spread_over_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    for number in range(1, 4):
+        world.state.put_payload(number, bytes([number]) * 100)
+    monkeypatch.setattr(codec, "PAYLOAD_BYTES_PER_CHUNK", 150)
+    chunks = list(encode_state_chunks(world.state.frozen_view()))
+    assert [name for name, _ in chunks if name.startswith("payloads-")] == ["payloads-000000", "payloads-000001"]
+    assert decode_state_chunks(chunks).payloads == world.state.payloads
+    world.state.drop_payload(9)  # of none: nothing happens
+    world.state.drop_payload(1)
+    assert set(world.state.payloads) == {2, 3}

@@ -15,6 +15,7 @@ from lattice.core.machine.codec import (
     encode_state_chunks,
 )
 from lattice.core.machine.levels import NEWEST, OLDEST, Need, Setting, needed, refusal
+from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.work.allocations import Request, RequeuePolicy
 from tests.unit.core.machine.world import World
 
@@ -139,3 +140,22 @@ def test_a_level_that_is_raised_is_in_the_audit_chain() -> None:
 def test_nothing_is_looked_at_in_commands_that_need_no_level() -> None:
     assert refusal(cmd.ConfirmNode(node="n1"), OLDEST) is None
     assert cmd.ConfirmNode not in levels._PLANS
+
+
+@pytest.mark.usefixtures("declared")
+def test_what_needs_a_level_is_found_wherever_it_is_held() -> None:
+    assert needed(cmd.RaiseLevel(level=3)) == Need(3, "level 3")
+    held = {"a": [Request(exclude=("n1",))], "b": (RequeuePolicy.ALWAYS, Request(), "text", 7)}
+    assert [need.what for need in levels._needs(held)] == ["exclude of request", 'requeue policy "always"']
+    assert list(levels._needs(Hardware(cpus=1, memory_mb=1))) == []
+
+
+def test_a_field_that_came_later_has_a_default_of_its_own() -> None:
+    class Record(msgspec.Struct, kw_only=True):
+        names: list[str] = msgspec.field(default_factory=list)
+        number: int
+
+    names, number = msgspec.structs.fields(Record)
+    assert levels._default(names) == []
+    with pytest.raises(AssertionError, match="number came later and has no default"):
+        levels._default(number)

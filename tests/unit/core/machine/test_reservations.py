@@ -4,6 +4,7 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
+from lattice.core.machine.rules.work import reservations
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Vcluster
@@ -123,3 +124,12 @@ def test_weights_profiles_and_depth_of_a_vcluster_are_checked() -> None:
         assert words in refusal.message
     good = Vcluster(name="batch", weights=(("priority", 0.5), ("wait_time", 0.5)), profile="ml")
     world.must(cmd.SetVcluster(vcluster=good))
+
+
+def test_reservations_are_bounded_and_survive_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.must(reserve(world), actor="op")
+    monkeypatch.setattr(reservations, "MAX_RESERVATIONS", 1)
+    assert world.refused(reserve(world, name="another")).message == "there are too many reservations"
+    loaded = decode_state_chunks(encode_state_chunks(world.state.frozen_view()))
+    assert loaded.reservations == world.state.reservations
