@@ -269,9 +269,10 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 | Enrolment()
             ):
                 _load_registry_record(state, record)
-            case _:  # a payload; the decoder of a kind lets nothing else through
-                number, payload = record
+            case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
+            case _:
+                raise ValueError(f"unknown record in chunk of {kind}")
 
 
 _RegistryRecord = (
