@@ -16,9 +16,9 @@ from lattice_sdk.transport import CONNECT_TIMEOUT_S, Endpoint, ProtocolError
 T = TypeVar("T")
 
 # Requests at the same time. More only wait for each other at the server; those that wait here are not timed.
-AT_ONCE = 32
+MAX_CONCURRENT = 32
 # Requests that wait at the server for something to happen have connections of their own, as many as a program waits for.
-MOST_CONNECTIONS = 1000
+MAX_CONNECTIONS = 1000
 
 
 class _NotNow(Exception):
@@ -53,7 +53,7 @@ class AsyncSession:
         self._headers = headers
         self._position = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._clients: dict[Endpoint, httpx.AsyncClient] = {}
 
     @property
@@ -158,13 +158,13 @@ class AsyncSession:
         """Connections and slots belong to one loop; a notebook or a second asyncio.run has another one."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._clients, self._slots = loop, {}, asyncio.Semaphore(AT_ONCE)
+            self._loop, self._clients, self._slots = loop, {}, asyncio.Semaphore(MAX_CONCURRENT)
 
     def _client(self, endpoint: Endpoint) -> httpx.AsyncClient:
         self._meet_loop()
         known = self._clients.get(endpoint)
         if known is None:
-            limits = httpx.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=AT_ONCE)
+            limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONCURRENT)
             is_local = endpoint.scheme == "unix"
             transport = httpx.AsyncHTTPTransport(uds=endpoint.host, limits=limits) if is_local else None
             trust = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
