@@ -104,7 +104,7 @@ async def test_a_step_is_ordered_from_its_nodes_recorded_at_its_end_and_then_ack
     [record] = registry.world.replica.state.allocations[registry.number].steps
     assert (record.cpu_s, record.peak_memory_mb, record.codes, record.tasks) == (3.0, 10, ((0, 4),), 4)
     assert record.usage == Usage(written_bytes=14, peak_pids=2)
-    assert not record.is_oom
+    assert not record.usage.is_oom
 
 
 @scenario
@@ -119,7 +119,7 @@ async def test_a_task_that_ran_out_of_memory_says_why_although_the_others_were_e
     registry.report("n2", step, TaskEnd(rank=2, signal=15), TaskEnd(rank=3, signal=15))
     await registry.registry.record()
     [record] = registry.world.replica.state.allocations[registry.number].steps
-    assert (record.exit_code, record.is_oom) == (137, True)
+    assert (record.exit_code, record.usage.is_oom) == (137, True)
     assert record.message == f"task 1 on n1: out of memory ({why})"
 
 

@@ -104,7 +104,7 @@ def told(job: JobRow, fields: str, *, bars: str = "parsable2") -> list[str]:
         ("Start,End", ["2026-03-10T12:00:00|2026-03-10T12:01:05"] * 2 + ["2026-03-10T12:00:00|2026-03-10T12:00:05"]),
         ("DerivedExitCode,Reason,Timelimit", ["3:0|NonZeroExitCode|00:05:00", "||", "||"]),
         ("Planned,NodeList", ["00:00:10|n[1-2]", "|n1", "|n[1-2]"]),
-        ("MaxVMSize,AveDiskRead", ["|", "|", "|"]),
+        ("MaxVMSize,AveDiskRead", ["|", "|0.00M", "|0.00M"]),
     ],
 )
 def test_sacct_tells_of_the_job_and_of_its_steps(fields: str, lines: list[str]) -> None:

@@ -7,7 +7,7 @@ never reach the log; only the return of a Degraded node does.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.steps.registry import StepRegistry
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
-from lattice.core.machine.commands import ConfirmNode, Envelope, LosePart, RegisterNode, ReportPart
+from lattice.core.machine.commands import ConfirmNode, Envelope, LosePart, NoteUsage, RegisterNode, ReportPart
 from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.admission import AdmissionStatus
@@ -187,7 +187,7 @@ class AgentSessions:
             self.observations.touch(node, self.clock.monotonic_s())
         reports = [report for report in reports if self._is_meant(report)]
         level = self.replica.state.level
-        commands = [_command(node, report, level) for report in reports]
+        commands = [command for report in reports for command in _commands(node, report, level)]
         await self.replica.propose_many(commands, _actor(node))
         for report in reports:
             if report.phase is Phase.RUNNING:
@@ -262,7 +262,14 @@ _CAUSES = {
 }
 
 
-def _command(node: str, report: Report, level: int) -> ReportPart:
+def _commands(node: str, report: Report, level: int) -> Iterator[NoteUsage | ReportPart]:
+    """What a log of this level takes of the report."""
+    if report.phase is Phase.ENDED and report.usage != NO_USAGE and level >= SINCE_LEVEL:
+        yield NoteUsage(number=report.key.number, run=report.key.run, node=node, usage=report.usage)
+    yield _command(node, report)
+
+
+def _command(node: str, report: Report) -> ReportPart:
     cause = report.cause if report.phase is Phase.ENDED else None
     return ReportPart(
         number=report.key.number,
@@ -277,7 +284,6 @@ def _command(node: str, report: Report, level: int) -> ReportPart:
         message=report.message,
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
-        usage=report.usage if level >= SINCE_LEVEL else NO_USAGE,
         elapsed_s=report.elapsed_s,
         prologue_failed=cause is EndCause.PROLOGUE or (cause is EndCause.NODE and report.never_ran),
     )

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from lattice.control.steps.plan import StepPlan, counted_status, failure_lines
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
@@ -47,7 +49,6 @@ class LiveStep:
     cpu_s: float = 0.0  # added up once per node, when the node leaves `open_nodes`
     peak_memory_mb: int = 0
     usage: Usage = NO_USAGE
-    is_oom: bool = False
     message: str = ""  # the first reason that anybody gave
     pmi: dict[str, PmiUse] = field(default_factory=dict)  # by node, what it said last
     is_ending: bool = False  # its nodes were ordered to end it; never False again
@@ -81,8 +82,8 @@ class LiveStep:
         """What its tasks on one more node used, and why they ended."""
         self.cpu_s += report.cpu_s
         self.peak_memory_mb = max(self.peak_memory_mb, report.peak_memory_mb)
-        self.usage = total_usage((self.usage, report.usage))
-        self.is_oom = self.is_oom or report.cause is EndCause.OOM
+        used = replace(report.usage, is_oom=True) if report.cause is EndCause.OOM else report.usage
+        self.usage = total_usage((self.usage, used))
         self.message = self.message or report.message
 
     def about(self) -> StepOrder:
@@ -143,7 +144,6 @@ def record_of(live: LiveStep, level: int) -> StepRecord:
         cpu_s=round(live.cpu_s, 3),
         peak_memory_mb=live.peak_memory_mb,
         usage=live.usage if level >= SINCE_LEVEL else NO_USAGE,
-        is_oom=live.is_oom and level >= SINCE_LEVEL,
         codes=tuple(sorted(statuses.items())),
         launch_id=live.launch_id,
     )

@@ -18,7 +18,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.work.notifications import Notify, NotifyDefault
 from lattice.core.model.work.steps import StepRecord
-from lattice.core.model.work.usage import NO_USAGE, Usage
+from lattice.core.model.work.usage import Usage
 
 
 class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
@@ -113,8 +113,19 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
-    usage: Usage = NO_USAGE
     prologue_failed: bool = False  # with ENDED: the site's prologue did, nothing of the allocation ran
+
+
+class NoteUsage(Command, tag="note_usage", frozen=True, kw_only=True):
+    """What else a node's part of a run used; comes right before the report of its end.
+
+    A command of its own: one more field in ReportPart would be its sixteenth, and change the bytes of all the others.
+    """
+
+    number: int
+    run: int
+    node: str
+    usage: Usage
 
 
 class RecordSteps(Command, tag="record_steps", frozen=True, kw_only=True):
@@ -482,6 +493,7 @@ AnyCommand = (
     | PlaceAllocation
     | ReportPart
     | LosePart
+    | NoteUsage
     | CancelAllocation
     | ExpireAllocation
     | RollbackRun

@@ -55,9 +55,8 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.EnrolNode,
         cmd.AcceptFingerprint,
         Setting("node.admission"),
-        (cmd.ReportPart, "usage"),
+        cmd.NoteUsage,
         (StepRecord, "usage"),
-        (StepRecord, "is_oom"),
     ),
 }
 

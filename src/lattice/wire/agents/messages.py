@@ -140,7 +140,7 @@ REGISTER = Plan(
 WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 
 # What agents tell.
-USAGE = Plan(Usage, pb.Usage)
+USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as its cause"})
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)

@@ -263,7 +263,7 @@ def recorded_info(number: int, record: StepRecord) -> StepInfo:
         codes={str(code): count for code, count in record.codes},
         launch_id=record.launch_id,
         usage=usage_view(record.usage),
-        cause="oom" if record.is_oom else "",
+        cause="oom" if record.usage.is_oom else "",
     )
 
 

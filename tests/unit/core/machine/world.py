@@ -10,6 +10,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node, Share
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
+from lattice.core.model.work.usage import Usage
 
 
 class World:
@@ -79,6 +80,9 @@ class World:
 
     def ended(self, number: int, node: str, **report: object) -> tuple[ev.AnyEvent, ...]:
         fields = {"run": self[number].run, "seq": 2, "cause": Cause.EXIT, **report}
+        usage = fields.pop("usage", None)
+        if isinstance(usage, Usage):
+            self.must(cmd.NoteUsage(number=number, run=self[number].run, node=node, usage=usage))
         return self.must(cmd.ReportPart(number=number, node=node, phase=PartPhase.ENDED, **fields))  # type: ignore[arg-type]
 
     def running(self, *nodes: str, **changes: object) -> int:

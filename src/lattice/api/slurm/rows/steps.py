@@ -62,7 +62,7 @@ def _ended(step: StepRecord, state: State) -> StepRow:
     shown = State.COMPLETED if not step.exit_code else State.FAILED
     if step.lost:
         shown = State.NODE_FAIL
-    elif step.is_oom:
+    elif step.usage.is_oom:
         shown, code, signal = State.OUT_OF_MEMORY, 0, OOM
     elif signal and state in _STOPPED:
         shown, code, signal = State.CANCELLED, 0, SIGTERM

@@ -23,8 +23,8 @@ class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0  # of all its processes on the node where they used most
+    # No further field: from the sixteenth on, msgpack counts fields in another way, and every record's bytes would change.
     usage: Usage = NO_USAGE
-    is_oom: bool = False  # processes of it were killed for lack of memory
     codes: tuple[tuple[int, int], ...] = ()
     launch_id: str = ""  # tells a repeated launch from a new one
 

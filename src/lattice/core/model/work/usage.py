@@ -12,6 +12,7 @@ class Usage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     read_bytes: int = 0
     written_bytes: int = 0
     peak_pids: int = 0  # processes and threads at the same time, on the node that had most
+    is_oom: bool = False  # of a step: processes of it were killed for lack of memory
 
 
 NO_USAGE = Usage()
@@ -29,5 +30,6 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
             read_bytes=total.read_bytes + usage.read_bytes,
             written_bytes=total.written_bytes + usage.written_bytes,
             peak_pids=max(total.peak_pids, usage.peak_pids),
+            is_oom=total.is_oom or usage.is_oom,
         )
     return total

@@ -67,10 +67,18 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
         message=command.message,
         cpu_s=command.cpu_s,
         peak_memory_mb=command.peak_memory_mb,
-        usage=command.usage,
         elapsed_s=command.elapsed_s,
         prologue_failed=command.prologue_failed,
     )
+
+
+def note_usage(state: State, command: cmd.NoteUsage, _at: int) -> Events:
+    """Late, repeated or foreign, it is accepted and changes nothing."""
+    allocation = state.allocations.get(command.number)
+    part = _current_part(allocation, command.run, command.node)
+    if part is None or part.phase is PartPhase.ENDED or part.usage == command.usage:
+        return ()
+    return (ev.PartChanged(number=command.number, part=replace(part, usage=command.usage)),)
 
 
 def lose(state: State, command: cmd.LosePart, at: int) -> Events:
