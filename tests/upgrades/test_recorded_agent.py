@@ -39,7 +39,8 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         if field.required or getattr(order(LIVE), field.name) not in (field.default, (), {})
     }
     # Those are in files of their own, or newer than the first release.
-    assert set(StartOrder.__struct_fields__) - filled == {"script", "script_args", "token", "umask", "submission"}
+    own_or_newer = {"script", "script_args", "token", "umask", "submission", "images", "views"}
+    assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 
 
 def test_a_run_that_lives_is_adopted_and_one_that_ended_is_reported(left: Path) -> None:

@@ -39,11 +39,15 @@ def test_a_group_in_full_says_what_became_of_its_tasks_and_what_they_used(api: F
     used: dict[str, Any] = {"cpu_s": 3725.0, "peak_memory_mb": 96, "cpu_efficiency": 91.25, "memory_efficiency": 18.75}
     api.on("GET", "/allocations/a17", allocation(tasks=COUNTS, **used))
     api.on("GET", "/allocations/a17/explanation", {"id": "a17"})
+    api.on(
+        "GET", "/allocations", {"items": [ended(18 + index, group_id="a17", task_index=index) for index in (9, 2, 1)]}
+    )
     lines = cli("status", "a17", "--verbose").lines
     assert any(
         line.endswith("100, max 20: 5 pending (95-99), 20 running, 70 completed, 4 failed, 1 cancelled")
         for line in lines
     )
+    assert any(line.endswith("1-2,9") for line in lines if line.startswith("Failed tasks"))
     assert any(line.endswith("01:02:05 (91.2% of what it held)") for line in lines)
     assert any(line.endswith("96 MB (18.8% of what it held)") for line in lines)
 

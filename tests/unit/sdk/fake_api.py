@@ -51,6 +51,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # connections that wait to be accepted, as many as a real server lets wait
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self.failures: list[BaseException] = []
