@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lattice.cli.local_cluster import ClusterProcess
 from lattice.testing import LocalCluster
 from lattice.testing.local_cluster import start_of
+from lattice.testing.waiting import eventually
 from tests.chaos.history import History
 
 # Longer than a node's heartbeat time-out plus its grace period in tests.
@@ -43,6 +44,7 @@ class Nemesis:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._rage)
         self._still: list[tuple[float, ClusterProcess]] = []
+        self._struck: list[ClusterProcess] = []
 
     def start(self) -> None:
         self._thread.start()
@@ -51,6 +53,8 @@ class Nemesis:
         self._stop.set()
         self._thread.join()
         self._wake(everyone=True)
+        # A server that was told to end serves on for a moment, and must not be taken for the next one.
+        eventually(lambda: not any(map(is_alive, self._struck)), "all that was struck is gone", within_s=30)
 
     def pick(self, role: str) -> ClusterProcess | None:
         found = self.cluster.file.of_role(role)
@@ -61,6 +65,7 @@ class Nemesis:
         victim = self.pick(role)
         if victim is None or not send(victim, number):
             return f"no {role} there"
+        self._struck.append(victim)
         return f"{role} {victim.name} (pid {victim.pid})"
 
     def hit_node(self) -> str:
@@ -90,6 +95,10 @@ class Nemesis:
         for entry in [entry for entry in self._still if everyone or entry[0] <= now]:
             send(entry[1], signal.SIGCONT)
             self._still.remove(entry)
+
+
+def is_alive(process: ClusterProcess) -> bool:
+    return start_of(process.pid) == process.started
 
 
 def send(process: ClusterProcess, number: int) -> bool:

@@ -43,7 +43,7 @@ async def collected(items: AsyncIterator[T], most: int = 100) -> list[T]:
     return found
 
 
-def test_a_thousand_submissions_at_once_are_sent_a_few_at_a_time(api: FakeApi) -> None:
+def test_hundreds_of_submissions_at_once_are_sent_a_few_at_a_time(api: FakeApi) -> None:
     lock, now, most = threading.Lock(), 0, 0
 
     def answer(_asked: Asked) -> Reply:
@@ -61,9 +61,9 @@ def test_a_thousand_submissions_at_once_are_sent_a_few_at_a_time(api: FakeApi) -
 
     async def ask(client: LatticeClient) -> int:
         spec = AllocationSpec(entrypoint="true")
-        return len(await asyncio.gather(*(client.submit(spec) for _ in range(1000))))
+        return len(await asyncio.gather(*(client.submit(spec) for _ in range(300))))
 
-    assert run(api, ask, retry_for=0.0) == 1000
+    assert run(api, ask, retry_for=0.0) == 300
     assert most <= 32
     assert api.connections <= 64  # kept open and used again
 

@@ -63,8 +63,6 @@ class _AttachedRun:
                     self._follower.finish()
                 break
             except KeyboardInterrupt:
-                self._line.clear()
-                self._context.renew()
                 if self._wants_to_leave():
                     self._context.note(
                         f"{self._id} keeps running; `lattice logs -f {self._id}` shows its output, "
@@ -97,12 +95,15 @@ class _AttachedRun:
     def _wants_to_leave(self) -> bool:
         """What an interrupt means: asked where somebody can answer, else the end of the work."""
         answer, streams = "c", self._context.streams
-        if streams.stdin.isatty() and streams.stderr.isatty():
-            streams.complain(f"\n{self._id}: {QUESTION}")
-            try:
+        try:  # a second interrupt may come before the question is asked
+            self._line.clear()
+            if streams.stdin.isatty() and streams.stderr.isatty():
+                streams.complain(f"\n{self._id}: {QUESTION}")
                 answer = streams.stdin.readline().decode("utf-8", "replace").strip().lower()
-            except KeyboardInterrupt:
-                streams.complain("\n")
+        except KeyboardInterrupt:
+            answer = "c"
+            streams.complain("\n")
+        self._context.renew()
         if answer.startswith("d"):
             return True
         if answer.startswith("c"):
