@@ -120,6 +120,31 @@ async def test_one_header_without_end_is_refused(port: int) -> None:
     assert await answers(port)
 
 
+@pytest.mark.parametrize("start", [b"0\r\nx-late: ", b"5;name="], ids=["trailer", "chunk extension"])
+def test_what_surrounds_the_chunks_of_a_body_has_an_end(start: bytes) -> None:
+    @with_listener(HttpLimits())
+    async def attack(port: int) -> None:
+        _, writer = await connect(port, b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n" + start)
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < 64 << 20:
+                writer.write(b"b" * 4096)
+                await writer.drain()
+                sent += 4096
+        assert sent < 16 << 20
+        writer.close()
+        assert await answers(port)
+
+    attack()
+
+
+@with_listener(HttpLimits())
+async def test_a_body_in_many_small_chunks_is_read(port: int) -> None:
+    head = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    found = await rest_of(await connect(port, head + b"1\r\nb\r\n" * 100_000 + b"0\r\n\r\n"))
+    assert found.startswith(b"HTTP/1.1 200")
+
+
 @with_listener(HttpLimits())
 async def test_more_than_a_hundred_headers_are_refused(port: int) -> None:
     head = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"

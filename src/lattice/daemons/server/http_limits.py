@@ -141,6 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_refused = False
     _head_bytes = 0
     _header_bytes = 0
+    _framing_bytes = 0  # read since the last piece of a body: sizes and extensions of chunks, trailers
     _since = 0.0  # when the head, or the body, started
     _heard = 0.0
 
@@ -162,11 +163,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._heard = self.loop.time()
         if not self._is_in_head and not self._is_in_body:
             self._begin_head()
+        self._framing_bytes += len(data)
         super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > self.gate.limits.head_bytes:
                 self._refuse_head()
+        elif self._is_in_body and self._framing_bytes > self.gate.limits.head_bytes:
+            self.drop()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         size = self._header_bytes = self._header_bytes + len(name) + len(value) + 4
@@ -181,10 +185,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._end_head()
         self._is_in_body = True
+        self._framing_bytes = 0
         if not self._is_refused:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
         if not self._is_refused:
             super().on_body(body)
 
