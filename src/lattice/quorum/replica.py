@@ -402,6 +402,10 @@ class LogReplica:
         waiters = iter(committed.waiters)
         slice_end = time.monotonic() + _SLICE_S
         for envelope in committed.envelopes:
+            # Before, not after: nothing else may run between the last outcome and the new index.
+            if time.monotonic() > slice_end:
+                await asyncio.sleep(0)
+                slice_end = time.monotonic() + _SLICE_S
             outcome = self._applier.apply(committed.index, envelope)
             if isinstance(outcome, Rejected):
                 self.counters.rejections[outcome.code] += 1
@@ -410,9 +414,6 @@ class LogReplica:
             waiter = next(waiters, None)
             if waiter is not None and not waiter.done():
                 waiter.set_result(outcome)
-            if time.monotonic() > slice_end:
-                await asyncio.sleep(0)
-                slice_end = time.monotonic() + _SLICE_S
         self._applier.index = committed.index
         self._is_between = True
         self.clock.note(self.state.last_at)
