@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lattice.images.metadata import Patch, View
+from lattice.images.references import BadReference
 
 SEPARATOR = ":"
 # What only the node may say to a process.
 RESERVED = "LATTICE_"
-MAX_EXPANDED = 128 << 10
+MAX_EXPANDED = 128 << 10  # characters of one variable
+MAX_WRITTEN = 4 << 20  # and of all that the views write, whether it lasts or is written over
 
 _VARIABLE = re.compile(r"\$\{@([^@{}]*)@\}")
 
@@ -26,8 +28,11 @@ class Change(NamedTuple):
 def apply_views(
     environment: Mapping[str, str], views: Iterable[tuple[str, View]]
 ) -> tuple[dict[str, str], list[Change]]:
-    """The environment after all views, each named by its source, and what every patch did to it."""
-    patched, changes = dict(environment), []
+    """The environment after all views, each named by its source, and what every patch did to it.
+
+    Raises BadReference where it would become too large: values may repeat each other, and views may come from anybody.
+    """
+    patched, changes, written = dict(environment), list[Change](), 0
     for source, view in views:
         for patch in view.patches:
             if patch.variable.startswith(RESERVED):
@@ -37,6 +42,9 @@ def apply_views(
                 patched.pop(patch.variable, None)
             else:
                 patched[patch.variable] = value
+                written += len(value)
+                if written > MAX_WRITTEN:
+                    raise BadReference(f"view {source} and those before it write more than {MAX_WRITTEN:,} characters")
             changes.append(Change(patch.variable, patch.operation, source, value))
     return patched, changes
 
@@ -44,7 +52,7 @@ def apply_views(
 def _new_value(patch: Patch, environment: Mapping[str, str]) -> str | None:
     if patch.operation == "unset":
         return None
-    values = [_expand(each, environment) for each in patch.values]
+    values = [_expand(patch.variable, each, environment) for each in patch.values]
     if not patch.is_list:
         return values[0]
     present = environment.get(patch.variable, "")
@@ -52,9 +60,18 @@ def _new_value(patch: Patch, environment: Mapping[str, str]) -> str | None:
         values = [present, *values]
     elif patch.operation == "prepend":
         values = [*values, present]
-    return SEPARATOR.join(filter(None, values))[:MAX_EXPANDED]
+    values = [each for each in values if each]
+    _check_size(patch.variable, sum(map(len, values)) + len(values))
+    return SEPARATOR.join(values)
 
 
-def _expand(text: str, environment: Mapping[str, str]) -> str:
+def _expand(variable: str, text: str, environment: Mapping[str, str]) -> str:
     """`${@VAR@}` stands for the value that VAR has at this moment, nothing when it has none. Values are not expanded again."""
-    return _VARIABLE.sub(lambda found: environment.get(found[1], ""), text)[:MAX_EXPANDED]
+    names = [found[1] for found in _VARIABLE.finditer(text)]
+    _check_size(variable, len(text) + sum(len(environment.get(name, "")) for name in names))
+    return _VARIABLE.sub(lambda found: environment.get(found[1], ""), text)
+
+
+def _check_size(variable: str, size: int) -> None:
+    if size > MAX_EXPANDED:
+        raise BadReference(f"a view makes {variable[:40]} longer than {MAX_EXPANDED:,} characters")

@@ -172,11 +172,14 @@ class SquashfsReader:
                 break
             raw = self._read_at(block + 2, stored)
             try:
-                data += raw if length & METADATA_PLAIN else self._unpacked(raw, METADATA_BLOCK)
+                piece = raw if length & METADATA_PLAIN else self._unpacked(raw, METADATA_BLOCK)
             except BadImage:
                 if exact or not data:
                     raise
                 break  # what follows the last block of a table is none of it
+            data += piece
+            if len(piece) < METADATA_BLOCK:
+                break  # only the last block of a table is shorter
             block += 2 + stored
         if len(data) < offset or (exact and len(data) < offset + size):
             raise BadImage("the image ends too early")

@@ -1,7 +1,10 @@
 """What views do to an environment."""
 
+import pytest
+
 from lattice.images.metadata import Operation, Patch, View
-from lattice.images.patches import Change, apply_views
+from lattice.images.patches import MAX_EXPANDED, MAX_WRITTEN, Change, apply_views
+from lattice.images.references import BadReference
 
 
 def lists(variable: str, operation: Operation, *values: str) -> Patch:
@@ -43,3 +46,18 @@ def test_every_change_is_told_with_the_view_that_made_it() -> None:
 def test_what_lattice_says_to_a_process_cannot_be_changed_by_an_image() -> None:
     before = {"LATTICE_TOKEN_FILE": "/run/token"}
     assert applied(before, Patch("LATTICE_TOKEN_FILE", "set", ("/other",)), Patch("LATTICE_X", "set", ("1",))) == before
+
+
+def test_value_that_repeats_another_too_often_is_refused_before_it_is_made() -> None:
+    long = Patch("A", "set", ("x" * MAX_EXPANDED,))
+    with pytest.raises(BadReference, match="makes B longer than"):
+        applied({}, long, Patch("B", "set", ("${@A@}" * 20_000,)))
+    with pytest.raises(BadReference, match="makes A longer than"):
+        applied({}, long, lists("A", "append", "/a"))
+
+
+def test_views_that_write_the_same_variables_again_and_again_are_refused() -> None:
+    patches = [Patch("A", "set", ("x" * MAX_EXPANDED,))] * (MAX_WRITTEN // MAX_EXPANDED)
+    assert applied({}, *patches)
+    with pytest.raises(BadReference, match="write more than"):
+        applied({}, *patches, *patches)

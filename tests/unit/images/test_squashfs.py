@@ -2,6 +2,7 @@
 
 import json
 import random
+import struct
 import subprocess
 from pathlib import Path
 
@@ -88,3 +89,19 @@ def test_damage_anywhere_is_an_error_or_nothing_and_never_more(folder: Path, tmp
             read_metadata(lambda offset, size, cut=cut: cut[offset : offset + size])  # type: ignore[misc]
         except BadImage:
             continue
+
+
+def test_table_in_tiny_blocks_is_not_followed() -> None:
+    """Only the last block of a table may be short; a million blocks of one byte are an attack."""
+    head = struct.pack(
+        "<4sIIIIHHHHHHQQQQQQQQ", b"hsqs", 1, 0, 4096, 0, 1, 12, 0, 1, 4, 0, 0xFFFF, 96, 0, 0, 96, 96, 96, 0
+    )
+    reads = []
+
+    def read_at(offset: int, size: int) -> bytes:
+        reads.append(offset)
+        return head if offset == 0 else (b"\x01\x80" if size == 2 else bytes(size))
+
+    with pytest.raises(BadImage, match="ends too early"):
+        SquashfsReader(read_at).read("meta/env.json")
+    assert len(reads) < 10
