@@ -11,6 +11,7 @@ import pytest
 from lattice.agent.shim.cgroups import open_root
 from lattice.agent.shim.confinement.devices import assemble, parse_rule, rule_text
 from lattice.agent.shim.limits import Limits
+from tests.conftest import missing
 from tests.integration.agent.shim_process import ShimProcess
 from tests.integration.agent.test_shim_steps import request, step_end
 
@@ -77,7 +78,7 @@ def test_controller_of_v1_does_the_same_where_it_is_mounted(foreign: Path) -> No
     root = open_root(f"lattice/test-devices-{os.getpid()}")
     assert root is not None
     if "devices" not in root.roots:
-        pytest.skip("this machine has no v1 devices controller")
+        missing("the v1 devices controller")
     try:
         assert root.can_limit("devices")
         root.gate.way = "v1"

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import select
 import signal
 import stat
 
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.namespace import enter_namespace
-from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring
+from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring, keep_only
 
 CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
@@ -120,7 +119,7 @@ def _be_copier(
         os.setsid()
         if launch.namespace >= 0:
             enter_namespace(launch.namespace)
-        _keep_only({gate, note, *(fd for pair in copied for fd in pair[:2])})
+        keep_only({gate, note, *(fd for pair in copied for fd in pair[:2])})
         inheritance.restore()
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.umask(launch.umask)
@@ -134,16 +133,6 @@ def _be_copier(
             code = 0
     finally:
         os._exit(code)
-
-
-def _keep_only(wanted: set[int]) -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    first = 3
-    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
-        os.closerange(first, fd)
-        first = fd + 1
 
 
 def _opened(launch: Launch, copied: list[tuple[int, int, bytes]], gate: int) -> dict[int, tuple[int, int]]:

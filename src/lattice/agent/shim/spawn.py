@@ -288,3 +288,14 @@ def describe_failure(launch: Launch, report: bytes) -> str:
     if code == errno.ENOENT and b"/" not in launch.argv[0]:
         return f"{program}: command not found in PATH"
     return f"cannot execute {program}: {os.strerror(code)}"
+
+
+def keep_only(wanted: set[int]) -> None:
+    """Closes every descriptor of a forked child but these; the first three become /dev/null."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    first = 3
+    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
+        os.closerange(first, fd)
+        first = fd + 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -20,7 +19,7 @@ from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Loop
 from lattice.agent.shim.pmi.plan import PmiPlan, plan_of
 from lattice.agent.shim.pmi.service import Service
-from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, fork_into, unblock_signals
+from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, fork_into, keep_only, unblock_signals
 
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
@@ -204,7 +203,7 @@ def _be_service(
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
             os.write(fd, b"0")
             os.close(fd)
-        _keep_only({control, *sockets.values()})
+        keep_only({control, *sockets.values()})
         inheritance.restore()
         if os.geteuid() == 0:
             os.setgroups(launch.groups)
@@ -218,13 +217,3 @@ def _be_service(
         os.write(control, json.dumps({"failed": f"the PMI service failed: {error}"}).encode() + b"\n")
     finally:
         os._exit(0)
-
-
-def _keep_only(wanted: set[int]) -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    first = 3
-    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
-        os.closerange(first, fd)
-        first = fd + 1
