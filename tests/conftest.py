@@ -5,7 +5,6 @@ under CI=true it is a failure, so that a gap cannot pass for success."""
 import os
 import shutil
 import signal
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -36,8 +35,7 @@ settings.register_profile("soak", settings.get_profile("ci"), max_examples=sized
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "ci"))
 
 
-# Folders of tests that depend on other processes and on real time.
-WITH_PROCESSES = {"chaos", "cli", "e2e", "integration", "slurm"}
+pytest_plugins = ["tests.once_more"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,15 +61,6 @@ def require_program(name: str) -> str:
 def require_root() -> None:
     if os.geteuid() != 0:
         missing("root")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under CI=true a test with real processes that fails is run once more, and told as rerun: a defect, but no reason to stop others."""
-    if not CI:
-        return
-    for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in WITH_PROCESSES:
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -111,6 +111,8 @@ def machine(cluster: LocalCluster, name: str, folder: Path, secret: Path | None 
         yield server
     finally:
         server.end()
+        # A test that fails leaves no member behind that does not answer.
+        cluster.cli("admin", "raft", "members", "remove", name, check=False)
 
 
 @pytest.fixture(scope="module")

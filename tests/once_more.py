@@ -1,0 +1,54 @@
+"""Under CI=true, run the files of failed tests with real processes once more, alone on the machine, before the summary.
+
+Such a test depends on how fast the machine is at that moment. If its file passes the second time, its failure is printed and counted as
+"rerun": still a defect to find, but no reason to stop somebody else's change. A second run in the same process would not do, because the
+first one may have left a shared cluster in any state. Tests of decisions (unit, properties, ...) get no second run.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+WITH_PROCESSES = frozenset({"chaos", "cli", "e2e", "integration", "slurm"})  # folders below tests/
+MOST_FILES = 6  # if more files fail, the change is at fault
+WITHIN_S = 900
+
+
+@pytest.hookimpl(trylast=True)  # after the workers have ended
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI", "").lower() not in {"1", "true", "yes"} or hasattr(session.config, "workerinput"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or session.exitstatus != pytest.ExitCode.TESTS_FAILED:
+        return
+    failed = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]
+    files = sorted({report.nodeid.partition("::")[0] for report in failed})
+    if not files or len(files) > MOST_FILES or not all(_has_processes(file) for file in files):
+        return
+    reporter.ensure_newline()
+    reporter.summary_errors()
+    reporter.summary_failures()
+    reporter.write_sep("=", f"once more, alone: {' '.join(files)}")
+    if _passes(session.config.rootpath, files):
+        reporter.stats.setdefault("rerun", []).extend(failed)
+        reporter.stats.pop("failed", None)
+        reporter.stats.pop("error", None)
+        for report in failed:
+            reporter.write_line(f"RERUN {report.nodeid}")
+        session.exitstatus = pytest.ExitCode.OK
+
+
+def _has_processes(file: str) -> bool:
+    return Path(file.removeprefix("tests/")).parts[0] in WITH_PROCESSES
+
+
+def _passes(root: Path, files: Iterable[str]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", f"no:{__name__}", "-p", "no:xdist", *files]
+    try:
+        return subprocess.run(command, cwd=root, timeout=WITHIN_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
