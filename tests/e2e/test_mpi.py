@@ -160,6 +160,44 @@ def test_srun_runs_mpi_programs_and_lists_what_it_knows(cluster: LocalCluster, w
     assert "this cluster has no PMIx" in refused.stderr
 
 
+def script_of(cluster: LocalCluster, line: str, **variables: str) -> tuple[int, str, set[str]]:
+    """Exit code and output of a script on all nodes, and the nodes that its steps used."""
+    ended = cluster.run(["sh", "-c", line], resources={"nodes": NODES}, environment=variables, within_s=120)
+    steps = cluster.get(f"/allocations/{ended['id']}/steps")["items"]
+    used = {node for step in steps for node in step["nodes"]}
+    return int(ended["exit_code"]), cluster.logs(ended["id"]), used
+
+
+def test_mpiexec_in_a_script_uses_all_nodes_of_the_allocation(cluster: LocalCluster, walk: Path) -> None:
+    mpiexec = require_program("mpiexec.hydra")
+    line = f"{mpiexec} -n 4 -ppn 1 {walk} ring && {mpiexec} -n 2 -ppn 1 {walk} abort"
+    code, output, used = script_of(cluster, line)
+    assert code == 7
+    assert "ring 0 of 4 sum 6 token 4" in output
+    assert used == {"n1", "n2", "n3", "n4"}
+
+
+def test_mpirun_of_open_mpi_in_a_script_uses_all_nodes_of_the_allocation(cluster: LocalCluster, walk: Path) -> None:
+    mpirun, compiler = require_program("mpirun.openmpi"), require_program("mpicc.openmpi")
+    program = walk.with_name("openmpi_walk")
+    subprocess.run([compiler, "-o", program, PROGRAMS / "mpi_walk.c"], check=True, capture_output=True)
+    # All nodes are one host here: ranks of different ones may not share memory. Slurm's variables must not lead it astray.
+    asked = {"OMPI_MCA_btl": "self,tcp", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    line = f"SLURM_JOBID=1 SLURM_NODELIST=elsewhere {mpirun} -n 4 --map-by node {program} ring"
+    code, output, used = script_of(cluster, line, **asked)
+    assert code == 0
+    assert "ring 0 of 4 sum 6 token 4" in output
+    assert used == {"n1", "n2", "n3", "n4"}
+
+
+def test_the_launcher_refuses_what_ssh_would_do_and_it_does_not(cluster: LocalCluster) -> None:
+    line = "lattice-mpi-launcher -x n2 echo '\"$LATTICE_NODE_ID\"' ${RANK-none}; exit $(lattice-mpi-launcher n3 exit 5; echo $?)"
+    code, output, used = script_of(cluster, line)
+    assert (code, output, used) == (5, "n2 none\n", {"n2", "n3"})
+    code, output, _ = script_of(cluster, "lattice-mpi-launcher -l root n2 true 2>&1")
+    assert (code, "unknown option -l" in output) == (255, True)
+
+
 @pytest.mark.parametrize("victim", ["agent", "server"])
 def test_an_mpi_program_goes_on_without_agent_and_server(
     cluster: LocalCluster, alloc: str, walk: Path, scratch: Path, victim: str

@@ -124,7 +124,7 @@ def test_work_finds_our_commands_last_in_its_path_and_no_other_program_of_ours(
     (tmp_path / "bin" / "lattice").symlink_to("/gone/lattice")
     programs = offer_programs(tmp_path)
     assert offer_programs(tmp_path) == programs, "twice is harmless"
-    assert sorted(os.listdir(programs)) == ["lattice", "sbatch"]
+    assert sorted(os.listdir(programs)) == ["lattice", "lattice-mpi-launcher", "sbatch"]
     assert os.access(f"{programs}/lattice", os.X_OK)
     plain = build_environment(StartOrder(key=KEY), ALICE, "n1", "", programs)
     assert plain["PATH"] == f"{STANDARD_PATH}:{programs}"

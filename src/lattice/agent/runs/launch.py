@@ -16,6 +16,7 @@ import msgspec
 
 from lattice.agent.runs.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devices
 from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
+from lattice.agent.runs.mpi import NAMES, launcher_variables, offer_launcher, write_hosts
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.ports.nodes.agents import StartOrder
 
@@ -43,6 +44,7 @@ STRIPPED = frozenset(
         "LATTICE_NODE_ID",
         "LATTICE_RUN",
         GPUS_VARIABLE,
+        *NAMES,
     }
 )
 
@@ -195,6 +197,7 @@ def offer_programs(state_dir: Path) -> str:
         directory.chmod(0o755)
         for each in (program, *_slurm_programs()):
             _link(directory / each.name, each)
+        offer_launcher(directory)
     except OSError as error:
         _log.warning("workloads will not find `%s`: %s", COMMAND, error)
         return ""
@@ -296,6 +299,10 @@ def prepare(
         if note:
             (folder / "stderr").write_text(note)
             (folder / "stderr").chmod(0o600)
+        mpi = {}
+        if order.node_cpus and programs:
+            write_hosts(order, str(folder), (account.uid, account.gid))
+            mpi = launcher_variables(str(folder), programs)
     except OSError as error:
         raise refusal_of("the run's folder", error) from error
     token_file = str(folder / TOKEN) if order.token else ""
@@ -305,7 +312,7 @@ def prepare(
         "run": order.key.run,
         "dir": str(folder),
         "argv": command_line(order, folder),
-        "env": build_environment(order, account, node_id, token_file, programs, device_variables),
+        "env": build_environment(order, account, node_id, token_file, programs, device_variables) | mpi,
         "cwd": directory,
         "uid": account.uid,
         "gid": account.gid,

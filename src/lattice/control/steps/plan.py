@@ -215,6 +215,7 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
         walltime_s=0.0,
         files=None,
         early_signal=None,
+        node_cpus=(),
     )
 
 

@@ -73,7 +73,16 @@ def start_order(
         early_signal=early_signal(allocation, work),
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
+        node_cpus=_node_cpus(state, allocation, part.node),
     )
+
+
+def _node_cpus(state: State, allocation: Allocation, node: str) -> tuple[int, ...]:
+    """What the script's `mpiexec` may use of each node; a script runs on the first one."""
+    if len(allocation.nodes) < 2 or node != allocation.nodes[0]:
+        return ()
+    cpus = {share.node: _limits(state, allocation, share)[0] for share in allocation.shares}
+    return tuple(cpus.get(each, 0) or 1 for each in allocation.nodes)
 
 
 def _key(allocation: Allocation) -> RunKey:

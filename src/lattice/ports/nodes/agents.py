@@ -147,6 +147,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     submission: str = ""  # which one the number means
     images: tuple[ImageOrder, ...] = ()
     views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
+    node_cpus: tuple[int, ...] = ()  # of all nodes, for `mpiexec` in the script: on the first of several nodes only
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 
 
