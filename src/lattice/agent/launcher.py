@@ -144,9 +144,11 @@ class Launcher:
     def _check_shim(self, request: dict[str, object]) -> None:
         """A shim of an earlier release ignores limits that it does not know; it keeps its work, and gets none that needs them."""
         limits = request.get("limits")
-        if isinstance(limits, dict) and "cpus" in limits and not self._agent.can_confine:
+        if not isinstance(limits, dict) or self._agent.can_confine:
+            return
+        if "cpus" in limits or "rlimits" in limits:
             raise HookFailed(
-                "the shim of this node is older than its agent and cannot confine work that shares the node; "
+                "the shim of this node is older than its agent and cannot limit work as this agent has to; "
                 "restart it when its work has ended"
             )
 

@@ -45,6 +45,15 @@ def test_death_by_signal_is_told_from_an_exit(shim: ShimProcess, agent: Client) 
     assert (event["cause"], event["signal"], event["exit_code"]) == ("signal", signal.SIGSEGV, 0)
 
 
+def test_the_sites_limits_of_processes_hold(shim: ShimProcess, agent: Client) -> None:
+    fields = shim.request(1, "sh", "-c", "ulimit -S -s; ulimit -H -n; ulimit -c")
+    agent.ask(
+        "start", **fields, limits={"rlimits": {"stack": [1 << 20, 2 << 20], "nofile": [512, 768], "core": [0, 0]}}
+    )
+    assert agent.ended(1)["exit_code"] == 0
+    assert shim.output(1).split() == ["1024", "768", "0"]
+
+
 def test_workload_starts_with_a_clean_slate(shim: ShimProcess, agent: Client) -> None:
     script = (
         "import os,signal;"

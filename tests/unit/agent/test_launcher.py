@@ -97,4 +97,4 @@ def test_run_that_needs_mounts_is_not_given_to_a_shim_without_them(tmp_path: Pat
 
 
 def test_share_is_not_given_to_a_shim_that_ignores_its_limits(tmp_path: Path) -> None:
-    assert "cannot confine work that shares the node" in launched(tmp_path, Mounting(), cpus=2).message
+    assert "cannot limit work" in launched(tmp_path, Mounting(), cpus=2).message

@@ -7,6 +7,7 @@ import msgspec
 
 from lattice.agent.runs.device_files import DeviceFiles
 from lattice.agent.runs.devices import NOTHING, Devices
+from lattice.agent.runs.rlimits import Rlimits
 
 DEFAULT_PIDS_PER_CPU = 512
 DEFAULT_RESERVE_MB = 512
@@ -22,6 +23,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     reserve_mb: int = DEFAULT_RESERVE_MB
     machine_memory_mb: int = 0
     device_files: DeviceFiles | None = None  # None = devices are not confined
+    rlimits: Rlimits = {}  # of every process; what is not named stays as the shim has it
 
 
 class NodeSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,8 @@ def run_limits(
         limits["cpuset"] = list(devices.cpus)
     if is_share and settings.device_files is not None:
         limits["devices"] = settings.device_files.rules(devices.gpus or ())
+    if settings.rlimits:
+        limits["rlimits"] = {name: list(pair) for name, pair in settings.rlimits.items()}
     return {"memory_mb": memory_mb or (0 if is_share else _most_memory_mb(settings, node)), "limits": limits}
 
 

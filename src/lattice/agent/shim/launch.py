@@ -6,6 +6,7 @@ The agent may be newer or older than the shim: names in requests change only wit
 from __future__ import annotations
 
 import os
+import resource
 
 from lattice.agent.shim.confinement.devices import MAX_RULES, Rule, parse_rule
 from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
@@ -45,6 +46,7 @@ class Launch:
         "limits",
         "mounts",
         "namespace",
+        "rlimits",
         "stderr",
         "stdin",
         "stdout",
@@ -66,6 +68,7 @@ class Launch:
         self.cpus = _integers(request, "cpus", MAX_CPU)
         self.cgroup = str(request.get("cgroup") or "")
         self.limits = limits_of(request)
+        self.rlimits = _rlimits(mapping(request, "limits"))
         self.mounts = mounts_of(request)
         self.namespace = -1  # a descriptor of the file system that the process sees, once it is made; -1 = the host's
         self.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)
@@ -159,6 +162,18 @@ def _devices(asked: dict[str, object]) -> tuple[Rule, ...] | None:
     if not isinstance(rules, list) or len(rules) > MAX_RULES:
         raise ValueError(f"limits.devices is not a list of at most {MAX_RULES}")
     return tuple(parse_rule(rule) for rule in rules)
+
+
+def _rlimits(asked: dict[str, object]) -> list[tuple[int, tuple[int, int]]]:
+    """Numbers of resources, each with its soft and hard limit; -1 = unlimited."""
+    limits = []
+    for name, pair in mapping(asked, "rlimits").items():
+        number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+        if number is None or not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"limits.rlimits has no pair of limits for {name!r}")
+        soft, hard = (-1 if value == -1 else integer({name: value}, name, 0) for value in pair)
+        limits.append((number, (soft, hard)))
+    return limits
 
 
 def _texts(request: dict[str, object], key: str) -> list[str]:

@@ -220,6 +220,9 @@ def _become(
             launch.env[b"PMI_FD"] = b"%d" % wiring.pmi
         inheritance.restore()
         os.umask(launch.umask)
+        stage = "limits"
+        for number, pair in launch.rlimits:
+            resource.setrlimit(number, pair)
         stage = "credentials"
         if os.geteuid() == 0:
             os.setgroups(launch.groups)

@@ -29,6 +29,7 @@ from lattice.agent.runs.device_files import DeviceFiles
 from lattice.agent.runs.devices import is_amd
 from lattice.agent.runs.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.runs.limits import DEFAULT_PIDS_PER_CPU, DEFAULT_RESERVE_MB, LimitSettings
+from lattice.agent.runs.rlimits import Rlimits, parse_rlimit, what_cannot_be_set
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
@@ -176,6 +177,14 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
         help="memory kept back for the system from runs that use the whole node (default: %(default)s)",
     )
     add(
+        "--rlimit",
+        type=_rlimit,
+        action="append",
+        default=[],
+        metavar="NAME=SOFT[:HARD]",
+        help="limit of every process of the work, as in memlock=unlimited, stack=8M:unlimited, nofile=65536, core=0; repeatable",
+    )
+    add(
         "--scratch-dir",
         type=Path,
         metavar="DIR",
@@ -213,6 +222,13 @@ def _absolute(text: str) -> str:
     if not text.startswith("/"):
         raise argparse.ArgumentTypeError("must be an absolute path")
     return text
+
+
+def _rlimit(text: str) -> tuple[str, tuple[int, int]]:
+    try:
+        return parse_rlimit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _natural(text: str) -> int:
@@ -278,6 +294,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         limits=LimitSettings(
             pids_per_cpu=options.pids_per_cpu,
             reserve_mb=options.memory_reserve_mb,
+            rlimits=_rlimits(options.rlimit, uid),
             machine_memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10,
             device_files=DeviceFiles(
                 gpus=machine.topology.gpus, is_amd=is_amd(machine.gpu_type), site=tuple(options.device)
@@ -291,6 +308,14 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
+
+
+def _rlimits(parsed: list[tuple[str, tuple[int, int]]], uid: int) -> Rlimits:
+    """The last one given for a name counts. Raises CannotStart for what would fail every run."""
+    rlimits = dict(parsed)
+    if uid != 0 and (problem := what_cannot_be_set(rlimits)):
+        raise CannotStart(f"--rlimit: {problem}")
+    return rlimits
 
 
 def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | None:
