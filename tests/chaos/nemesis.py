@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lattice.cli.local_cluster import ClusterProcess
 from lattice.testing import LocalCluster
 from lattice.testing.local_cluster import start_of
 from lattice.testing.waiting import eventually
+from lattice_sdk.site.local_cluster import ClusterProcess
 from tests.chaos.history import History
 
 # Longer than a node's heartbeat time-out plus its grace period in tests.

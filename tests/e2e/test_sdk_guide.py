@@ -28,6 +28,7 @@ SAYS = [
     ["n1"],
     ["10"],
     ["a", "not enough nodes"],
+    ["Completed 0:", "3 ended"],
     ["True", "default"],
     ["stage", "train"],
     ["not found: "],

@@ -20,6 +20,7 @@ from lattice_sdk.errors import (
     LatticeError,
     LatticeNotFoundError,
     NotAuthenticated,
+    NotConfigured,
     NotFound,
     NoToken,
     Refused,
@@ -73,6 +74,8 @@ from lattice_sdk.streams import LogStream, Watch
 if TYPE_CHECKING:
     from lattice_sdk.aio import LatticeClient
 
+__version__ = "0.1.0"
+
 __all__ = [
     "TERMINAL_STATES",
     "Allocation",
@@ -102,6 +105,7 @@ __all__ = [
     "NoToken",
     "Node",
     "NotAuthenticated",
+    "NotConfigured",
     "NotFound",
     "NotifyRequest",
     "NotifySettings",
@@ -134,6 +138,7 @@ __all__ = [
     "Watch",
     "WebhookKey",
     "Whoami",
+    "__version__",
     "new_request_id",
 ]
 

@@ -1,7 +1,9 @@
 """The client that awaits: for services, agents and notebooks, where a loop runs already."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from time import monotonic
 from types import TracebackType
 from typing import TypeVar
 
@@ -9,19 +11,19 @@ import msgspec
 
 from lattice_sdk.async_session import AsyncSession
 from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines
-from lattice_sdk.calls.allocations import EVERYTHING
+from lattice_sdk.calls.allocations import EVERYTHING, seconds
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
+from lattice_sdk.calls.completion import completed_async, names_of, watched
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.calls.streams import (
     audit_export_request,
     dropped_counter,
     logs_request,
-    site_from,
     step_request,
-    url_from,
     watch_request,
 )
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, source_of_token
+from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine, Page
 from lattice_sdk.operation import Awaiting, Steps
@@ -75,8 +77,17 @@ class LatticeClient(Awaiting, Calls):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
-        return cls(url_from(environment), **site_from(environment))
+        """A client for the cluster that the commands find: by variables, the configuration files, or on this machine.
+
+        Raises NotConfigured, a LatticeError, when there is none.
+        """
+        from lattice_sdk.site.place import find_site
+
+        url, site = find_site(environment)
+        try:
+            return cls(url, **site)
+        except ValueError as error:
+            raise NotConfigured(f"{url}: {error}") from None
 
     async def __aenter__(self) -> "LatticeClient":
         return self
@@ -182,6 +193,17 @@ class LatticeClient(Awaiting, Calls):
         """Output as it comes, byte for byte; `restarted` hears of each new run."""
         request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
         return chunks(AsyncEventReader(self._session, request), restarted)
+
+    async def as_completed(
+        self, allocations: Iterable[str | Allocation], *, timeout: float | timedelta | None = None
+    ) -> AsyncGenerator[Allocation, None]:
+        """Each of them as soon as it has ended; WaitTimedOut when the last one takes longer than `timeout`."""
+        names = names_of(allocations)
+        deadline = None if timeout is None else monotonic() + seconds(timeout)
+        reader = AsyncEventReader(self._session, watch_request(watched(names), None, (), ("allocation",)))
+        await reader.begin()
+        async for allocation in completed_async(self, names, changes(reader), deadline):
+            yield allocation
 
     def follow_step(self, allocation_id: str, step: int) -> AsyncStepStream:
         """What the tasks of a step write as they write it, until they have ended."""

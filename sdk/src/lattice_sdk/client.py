@@ -1,23 +1,25 @@
 """The client that waits: every operation of the API as a method, and the streams."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from time import monotonic
 from types import TracebackType
 from typing import TypeVar
 
 from lattice_sdk.auth import KeptLogin, TokenSource, given_token, no_token, token_file
-from lattice_sdk.calls.allocations import EVERYTHING
+from lattice_sdk.calls.allocations import EVERYTHING, seconds
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
+from lattice_sdk.calls.completion import completed, names_of, watched
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.calls.streams import (
     audit_export_request,
     dropped_counter,
     logs_request,
-    site_from,
     step_request,
-    url_from,
     watch_request,
 )
+from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, new_request_id
@@ -80,8 +82,17 @@ class Client(Blocking, Calls):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Client":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
-        return cls(url_from(environment), **site_from(environment))
+        """A client for the cluster that the commands find: by variables, the configuration files, or on this machine.
+
+        Raises NotConfigured, a LatticeError, when there is none.
+        """
+        from lattice_sdk.site.place import find_site
+
+        url, site = find_site(environment)
+        try:
+            return cls(url, **site)
+        except ValueError as error:
+            raise NotConfigured(f"{url}: {error}") from None
 
     def __enter__(self) -> "Client":
         return self
@@ -167,6 +178,16 @@ class Client(Blocking, Calls):
         """Output as it comes, until the allocation has ended; `restarted` hears of each new run."""
         request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
         return LogStream(EventReader(self._session, request), restarted=restarted)
+
+    def as_completed(
+        self, allocations: Iterable[str | Allocation], *, timeout: float | timedelta | None = None
+    ) -> Iterator[Allocation]:
+        """Each of them as soon as it has ended; WaitTimedOut when the last one takes longer than `timeout`."""
+        names = names_of(allocations)
+        deadline = None if timeout is None else monotonic() + seconds(timeout)
+        # A session of its own: the stream is read by another thread.
+        reader = EventReader(self._session.twin(), watch_request(watched(names), None, (), ("allocation",)))
+        return completed(self, names, Watch(reader), deadline)
 
     def follow_step(self, allocation_id: str, step: int) -> StepStream:
         """What the tasks of a step write as they write it, until they have ended."""

@@ -1,6 +1,7 @@
 """What can go wrong between a program and a cluster.
 
 LatticeError
+├── NotConfigured         no cluster is named anywhere, or a configuration file is damaged
 ├── NoToken               nothing to identify oneself with was found or could be read
 ├── LoginFailed           the identity provider gave no token
 ├── Unreachable           no server answered within the time allowed
@@ -26,6 +27,16 @@ class LatticeError(Exception):
     @property
     def status_code(self) -> int:
         return int(getattr(self, "status", 0))
+
+
+class NotConfigured(LatticeError):
+    """No cluster is configured and none runs on this machine, or what is configured cannot be read."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
 
 class NoToken(LatticeError):
@@ -80,6 +91,9 @@ class ApiError(LatticeError):
         self.requested = requested
         self.limit = limit
         self.hint = hint
+        for label in ("current", "requested", "limit", "hint"):  # shown by tracebacks and notebooks
+            if text := getattr(self, label):
+                self.add_note(f"{label}: {text}")
 
 
 class Invalid(ApiError):

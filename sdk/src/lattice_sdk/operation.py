@@ -46,6 +46,9 @@ class operation(Generic[P, T]):
     def __init__(self, plan: Callable[Concatenate[Any, P], Steps[T]], covers: str = "") -> None:
         self.covers = covers or plan.__name__
         self.__doc__ = plan.__doc__
+        # `help` shows what a caller gets, not the generator that describes it.
+        if (steps := plan.__annotations__.get("return")) is not None:
+            plan.__annotations__["return"] = steps.__args__[-1]
 
         @wraps(plan)
         def blocking(client: Blocking, *args: P.args, **kwargs: P.kwargs) -> T:

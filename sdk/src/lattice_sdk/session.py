@@ -173,6 +173,18 @@ class Session:
     def addresses(self) -> tuple[str, ...]:
         return tuple(str(endpoint) for endpoint in self._endpoints)
 
+    def twin(self) -> "Session":
+        """Another session with the same servers and token, for another thread."""
+        return Session(
+            self._endpoints,
+            self._token,
+            policy=self._policy,
+            timeout_s=self._timeout_s,
+            headers=self._headers,
+            ca_file=self._ca_file,
+            stale=self._stale,
+        )
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()

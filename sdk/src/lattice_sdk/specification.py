@@ -4,15 +4,17 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lattice_sdk.models.moments import Duration, Moment
 from lattice_sdk.models.notifications import NotifyRequest
-from lattice_sdk.models.records import Constraints, LifecycleRequest, ResourceRequest, Submission
+from lattice_sdk.models.records import Constraints, LifecycleRequest, OutputFiles, ResourceRequest, Submission
 
 
 class AllocationSpec(Struct, frozen=True, kw_only=True):
     """The everyday part of a `Submission`, without its sections.
 
     `entrypoint` runs as it is when it is a list, under sh -c when it is a text; `nodes` may be a pair (fewest, most); figures are per
-    node. `constraints` are those of `Constraints`, by name.
+    node. `constraints` are those of `Constraints`, by name. `walltime` is a timedelta or a text such as 30m; `begin` and `deadline`
+    are times or texts, local without a zone.
     """
 
     entrypoint: list[str] | str | None = None
@@ -25,7 +27,7 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     gpus: int = 0
     exclusive: bool = False
     constraints: Mapping[str, object] | Constraints = {}
-    walltime: str | None = None
+    walltime: Duration | None = None
     preemption_class: int | None = None
     priority: str | int | None = None
     lifecycle: str = "bounded"
@@ -42,7 +44,10 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     per_node: bool | None = None
     hold: bool = False
-    begin: str | None = None
+    begin: Moment | None = None
+    deadline: Moment | None = None
+    depends_on: str = ""
+    output: OutputFiles | None = None
     tasks: str | None = None
     notify: NotifyRequest | None = None
 
@@ -68,6 +73,9 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
             per_node=self.per_node,
             hold=self.hold,
             begin=self.begin,
+            deadline=self.deadline,
+            depends_on=self.depends_on,
+            output=self.output,
             tasks=self.tasks,
             notify=self.notify,
             resources=ResourceRequest(

@@ -77,6 +77,7 @@ class EventReader:
         self._session = session
         self._request = replace(request, timeout_s=SILENCE_S, is_patient=True)
         self._last_id = ""
+        self._is_stopped = False
         self._stream: Stream | None = session.open(self._request)
 
     def __iter__(self) -> Iterator[ServerEvent]:
@@ -92,6 +93,8 @@ class EventReader:
                         yield event
                 except (OSError, ProtocolError) as error:
                     why = explain(error)
+                if self._is_stopped:
+                    return
                 attempts = attempts or self._session.policy.begin()
                 self._resume(attempts, why)
                 if not self._last_id:
@@ -103,6 +106,12 @@ class EventReader:
         if self._stream is not None:
             self._stream.connection.close()
             self._stream = None
+
+    def stop(self) -> None:
+        """End the iteration in another thread."""
+        self._is_stopped = True
+        if (stream := self._stream) is not None:
+            stream.connection.interrupt()
 
     def place(self, position: str) -> None:
         """Begin there if the stream has to be taken up again; for streams whose events do not say it themselves."""
@@ -154,6 +163,10 @@ class Watch:
 
     def close(self) -> None:
         self._reader.close()
+
+    def stop(self) -> None:
+        """End the iteration in another thread."""
+        self._reader.stop()
 
 
 def decoded_event(event: ServerEvent) -> Event:

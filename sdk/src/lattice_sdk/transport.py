@@ -4,6 +4,7 @@ The standard library's client imports the mail parser, which costs a command mor
 whole conversation with the server; this costs the socket module alone. TLS is imported for https only.
 """
 
+import contextlib
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
@@ -163,6 +164,11 @@ class Connection:
     def close(self) -> None:
         self._is_idle = False
         self._socket.close()
+
+    def interrupt(self) -> None:
+        """End a read that another thread waits in."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def finish(self, *, keep: bool) -> None:
         self._is_idle = keep

@@ -1,30 +1,17 @@
-"""Where the cluster is and what the user prefers: flags, then variables, then the configuration
-file, then the cluster on this machine."""
+"""Where the cluster is and what the user prefers: flags, then variables, then the configuration files of the user and
+of the site, then the cluster on this machine."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABLE, CommandError, UsageError
 from lattice.cli.flags import FORMATS, Flags
-from lattice.cli.local_cluster import TOKEN_FILE, ClusterFile, ClusterProcess, directory_text, read_cluster
+from lattice_sdk.errors import NotConfigured
+from lattice_sdk.site.configuration import read_files, user_file
+from lattice_sdk.site.local_cluster import directory_text
+from lattice_sdk.site.place import find_local
 from lattice_sdk.token_cache import TokenCache, cache_path
 from lattice_sdk.transport import SAYS_YES
-
-# Keys of the configuration file; the second spelling of a pair means the same.
-ALIASES = {
-    "api_url": "endpoint",
-    "default_tenant": "tenant",
-    "default_vcluster": "vcluster",
-    "default_project": "project",
-}
-KEYS = frozenset(
-    {
-        *("endpoint", "tenant", "vcluster", "project", "output_format", "color"),
-        *("token_file", "ca_file", "insecure_http"),
-    }
-)
-NOT_YET = frozenset({"default_uenv"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +103,8 @@ class Settings:
         return None
 
     def _local_place(self) -> tuple[str, str, str] | None:
-        directory = directory_text(self.environment)
-        cluster = read_cluster(directory)
-        if cluster is None or not cluster.api_url or not _may_answer(cluster):
-            return None
-        return cluster.api_url, directory, os.path.join(directory, TOKEN_FILE)
+        found = find_local(self.environment)
+        return (found[0], directory_text(self.environment), found[1]) if found else None
 
     def _with_token(self, found: tuple[str, str, str]) -> Place:
         url, origin, own_token_file = found
@@ -149,91 +133,18 @@ class Settings:
         return local[2] if local is not None and local[0] == url.rstrip("/") else ""
 
 
-def _may_answer(cluster: ClusterFile) -> bool:
-    """Whether a server runs, or a supervisor that would restart it; the file may outlive both."""
-    awaited = [process for process in cluster.processes if process.role in {"supervisor", "server"}]
-    return not awaited or any(map(_is_running, awaited))
-
-
-def _is_running(process: ClusterProcess) -> bool:
-    try:
-        with open(f"/proc/{process.pid}/stat", "rb") as file:
-            figures = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return False
-    state, started = figures[0], int(figures[19])
-    return state not in {b"Z", b"X"} and process.started in {0, started}
-
-
 def _placed(place: Place, *, token: str | None = None, token_file: str | None = None) -> Place:
     return Place(api_url=place.api_url, origin=place.origin, token=token, token_file=token_file)
 
 
 def load_settings(flags: Flags, environment: Mapping[str, str], note: Callable[[str], None]) -> Settings:
-    """Settings from flags, variables and the configuration file; UsageError when the file is damaged."""
-    path = flags.config or environment.get("LATTICE_CONFIG") or _default_path(environment)
+    """Settings from flags, variables and the configuration files; UsageError when a file is damaged."""
+    path = flags.config or user_file(environment)
     is_demanded = flags.config is not None or bool(environment.get("LATTICE_CONFIG"))
-    file = _read_file(path, note, is_demanded=is_demanded)
+    try:
+        file = read_files(path, note, is_demanded=is_demanded)
+    except NotConfigured as error:
+        raise UsageError(str(error), hint=error.hint) from None
+    if (chosen := file.get("output_format", "table")) not in FORMATS:
+        raise UsageError(f'{path}: "output_format" must be one of {", ".join(FORMATS)}, not "{chosen}"')
     return Settings(flags=flags, environment=environment, file=file, file_path=path, note=note)
-
-
-def _default_path(environment: Mapping[str, str]) -> str:
-    home = environment.get("HOME") or os.path.expanduser("~")
-    folder = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(folder, "lattice", "config.yaml")
-
-
-def _read_file(path: str, note: Callable[[str], None], *, is_demanded: bool) -> dict[str, str]:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(1 << 20)
-    except (FileNotFoundError, NotADirectoryError):
-        if is_demanded:
-            raise UsageError(f"there is no configuration file {path}") from None
-        return {}
-    except OSError as error:
-        raise UsageError(f"cannot read the configuration file {path}: {error.strerror}") from None
-    return _parsed(path, data, note)
-
-
-def _parsed(path: str, data: bytes, note: Callable[[str], None]) -> dict[str, str]:
-    import yaml
-
-    try:
-        tree = yaml.safe_load(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {line}: the file is not UTF-8") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}{_where(error)}") from None
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise UsageError(f"{path}, line 1, column 1: expected lines of the form `endpoint: ...`")
-    return {name: text for key, value in tree.items() for name, text in _entry(path, key, value, note)}
-
-
-def _where(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not valid YAML"
-    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-    return f"{place}: {problem}"
-
-
-def _entry(path: str, key: object, value: object, note: Callable[[str], None]) -> list[tuple[str, str]]:
-    name = ALIASES.get(str(key), str(key))
-    if name in NOT_YET:
-        raise UsageError(f'{path}: "{name}" is not supported by this version of Lattice', hint="take the line out")
-    if name not in KEYS:
-        note(f'{path}: "{key}" is not a known key')
-        return []
-    if name == "endpoint" and isinstance(value, list):
-        value = ",".join(map(str, value))
-    if value is None:
-        return []
-    if isinstance(value, dict | list):
-        raise UsageError(f'{path}: "{key}" must be a single value')
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if name == "output_format" and text not in FORMATS:
-        raise UsageError(f'{path}: "{key}" must be one of {", ".join(FORMATS)}')
-    return [(name, text)]

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from lattice.cli.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, ClusterFile, ClusterProcess, read_cluster
 from lattice.testing.waiting import NotInTime, eventually
 from lattice_sdk import TERMINAL_STATES, Client
+from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, ClusterFile, ClusterProcess, read_cluster
 
 Json = Any
 

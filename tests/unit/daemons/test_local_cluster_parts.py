@@ -14,7 +14,6 @@ from pathlib import Path
 import jwt
 import pytest
 
-from lattice.cli.local_cluster import default_directory, read_cluster
 from lattice.daemons.local import cluster as cluster_module
 from lattice.daemons.local import commands
 from lattice.daemons.local import record as record_module
@@ -28,6 +27,7 @@ from lattice.daemons.local.processes import Process, is_alive, process_of, role_
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.restarts import LONGEST_DELAY_S, RestartPolicy
 from lattice.testing import eventually, scenario
+from lattice_sdk.site.local_cluster import default_directory, read_cluster
 
 
 @pytest.fixture

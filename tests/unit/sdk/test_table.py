@@ -66,6 +66,8 @@ def made_up(annotation: Any) -> Any:  # noqa: ANN401 - a value of whatever type
             return Submission(entrypoint=["true"]) if kind is Submission else kind()
         if (isinstance(kind, type) and issubclass(kind, dict)) or "Mapping" in str(kind):
             return {"name": "word", "allocations": [{"name": "one", "entrypoint": "true"}]}
+        if "Iterable" in str(kind):
+            return ["word"]
         if "Sequence" in str(kind) or kind in (list, tuple):
             return []
     raise AssertionError(f"nothing is known of type {annotation}")
@@ -140,7 +142,7 @@ def pairs() -> dict[tuple[type, type], tuple[i.StructType, i.StructType]]:
     for name, method in methods().items():
         if method.covers not in ROUTES:
             continue
-        returned = get_args(get_type_hints(inspect.unwrap(getattr(Client, name)))["return"])[-1]
+        returned = get_type_hints(inspect.unwrap(getattr(Client, name)))["return"]
         models = records_in(i.type_info(returned)) if returned is not type(None) else []
         for record in response_of(ROUTES[method.covers]).records:
             for model in models:

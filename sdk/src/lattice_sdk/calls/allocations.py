@@ -1,9 +1,11 @@
 """Allocations: submit, read, wait, change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from time import monotonic
 
 from lattice_sdk.errors import WaitTimedOut
+from lattice_sdk.models.moments import texts_of, with_texts
 from lattice_sdk.models.records import (
     Allocation,
     AllocationFilter,
@@ -138,20 +140,23 @@ class AllocationCalls:
     @operation
     def update(self, allocation_id: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Allocation]:
         """Change `walltime`, `priority`, `name`, `tags` (those given are set) or `untag` (keys to take away)."""
-        return write("PATCH", at("allocations", allocation_id), Allocation, changes, request_id)
+        return write("PATCH", at("allocations", allocation_id), Allocation, texts_of(changes), request_id)
 
     @operation
-    def wait(self, allocation_id: str, *, timeout: float | None = None) -> Steps[Allocation]:
+    def wait(self, allocation_id: str, *, timeout: float | timedelta | None = None) -> Steps[Allocation]:
         """The allocation once it has ended; WaitTimedOut when that takes longer than `timeout`."""
-        deadline = None if timeout is None else monotonic() + timeout
-        while True:
-            left = LONGEST_POLL_S if deadline is None else max(0.0, deadline - monotonic())
-            answer = yield poll(allocation_id, min(left, LONGEST_POLL_S))
-            allocation = decoded(answer, Allocation)
-            if allocation.is_terminal:
-                return allocation
-            if deadline is not None and monotonic() >= deadline:
-                raise WaitTimedOut(f"{allocation.id} is still {allocation.state}")
+        return _until_ended(allocation_id, None if timeout is None else monotonic() + seconds(timeout))
+
+    @operation_named("wait")
+    def wait_many(
+        self, allocations: Iterable[str | Allocation], *, timeout: float | timedelta | None = None
+    ) -> Steps[list[Allocation]]:
+        """All of them once the last has ended, in the same order; WaitTimedOut when that takes longer than `timeout`."""
+        deadline = None if timeout is None else monotonic() + seconds(timeout)
+        ended: list[Allocation] = []
+        for each in allocations:
+            ended.append((yield from _until_ended(id_of(each), deadline)))
+        return ended
 
     @operation
     def history(
@@ -162,7 +167,27 @@ class AllocationCalls:
 
 
 def _wanted(submission: Submission | AllocationSpec) -> Submission:
-    return submission.submission() if isinstance(submission, AllocationSpec) else submission
+    whole = submission.submission() if isinstance(submission, AllocationSpec) else submission
+    return with_texts(whole)
+
+
+def _until_ended(allocation_id: str, deadline: float | None) -> Steps[Allocation]:
+    while True:
+        left = LONGEST_POLL_S if deadline is None else max(0.0, deadline - monotonic())
+        answer = yield poll(allocation_id, min(left, LONGEST_POLL_S))
+        allocation = decoded(answer, Allocation)
+        if allocation.is_terminal:
+            return allocation
+        if deadline is not None and monotonic() >= deadline:
+            raise WaitTimedOut(f"{allocation.id} is still {allocation.state}")
+
+
+def id_of(allocation: str | Allocation) -> str:
+    return allocation if isinstance(allocation, str) else allocation.id
+
+
+def seconds(timeout: float | timedelta) -> float:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
 def _page(wanted: AllocationFilter, limit: int, cursor: str) -> list[tuple[str, str]]:

@@ -1,42 +1,11 @@
 """The requests behind streams and long answers, shared by the client that waits and the client that awaits."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict
 
 from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.operation import at, given
 from lattice_sdk.session import PREFIX, Request
-from lattice_sdk.transport import SAYS_YES
-
-
-class Site(TypedDict):
-    """What the environment says about the cluster, in the words of a client's constructor."""
-
-    token: str | None
-    token_file: str | None
-    tenant: str
-    ca_file: str | None
-    insecure_http: bool
-
-
-def url_from(environment: Mapping[str, str]) -> str:
-    """The addresses in LATTICE_API_URL. Raises ValueError when it is not set."""
-    url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
-    if not url:
-        raise ValueError("LATTICE_API_URL is not set")
-    return url
-
-
-def site_from(environment: Mapping[str, str] = os.environ) -> Site:
-    return Site(
-        token=environment.get("LATTICE_TOKEN") or None,
-        token_file=environment.get("LATTICE_TOKEN_FILE") or None,
-        tenant=environment.get("LATTICE_TENANT", ""),
-        ca_file=environment.get("LATTICE_CA_FILE") or None,
-        insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
-    )
 
 
 def logs_request(

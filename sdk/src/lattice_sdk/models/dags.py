@@ -2,6 +2,9 @@
 
 from msgspec import Struct, field
 
+from lattice_sdk.models.html import Shown
+from lattice_sdk.models.moments import Timed
+
 DAG_END_STATES = frozenset({"Completed", "Failed", "Cancelled"})
 
 
@@ -33,7 +36,7 @@ class DagMember(Struct, frozen=True, kw_only=True):
     task_count: int | None = None
 
 
-class Dag(Struct, frozen=True, kw_only=True):
+class Dag(Shown, Timed, Struct, frozen=True, kw_only=True):
     """A DAG; lists leave `allocations` empty."""
 
     id: str

@@ -1,6 +1,6 @@
 """Everything that a server says, and what it is asked, as records.
 
-Fields that a server adds later are ignored on reading. Times are RFC 3339 texts in UTC, as sent.
+Fields that a server adds later are ignored on reading. Times are RFC 3339 texts in UTC, as sent; `moments.py` has them as Python has them.
 UNSET marks what is only there for some: `tasks` of a task group, `details` when they were asked for.
 """
 
@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, Struct, UnsetType, field
 
 from lattice_sdk.models.health import NodeCheck, NodeVitals
+from lattice_sdk.models.html import Shown
+from lattice_sdk.models.moments import Duration, Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.runs import ImageInfo, RunUsage
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
@@ -89,7 +91,7 @@ class Details(Struct, frozen=True, kw_only=True):
     slurm: SlurmRequestDetails | UnsetType = UNSET
 
 
-class Allocation(Struct, frozen=True, kw_only=True):
+class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     """An allocation, or a task group, which has `tasks` as well."""
 
     id: str
@@ -511,7 +513,7 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How long, how important, and what happens after a failure; None = the cluster's default."""
 
     type: str = "bounded"
-    walltime: str | None = None
+    walltime: Duration | None = None
     preemption_class: int | None = None
     no_preempt: bool = False
     requeue: str | None = None
@@ -550,7 +552,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: str | int | None = None  # low, normal, high or a class; instead of lifecycle.preemption_class
     per_node: bool | None = None
     hold: bool = False
-    begin: str | None = None
+    begin: Moment | None = None
     tasks: str | None = None
     summary: bool = False  # a last line on stderr: how it ended, what it used
     output: OutputFiles | None = None
@@ -558,7 +560,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_quota: str | None = None
     depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
     mutex: str = ""
-    deadline: str | None = None
+    deadline: Moment | None = None
     keep_on_invalid_dependency: bool = False
     notify: NotifyRequest | None = None
 
@@ -576,8 +578,8 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     is_archive_included: bool = False
     is_unfolded: bool = False  # the tasks of groups one by one
-    since: str = ""
-    until: str = ""
+    since: Moment = ""
+    until: Moment = ""
 
     def query(self) -> list[tuple[str, str]]:
         """As parameters of a request."""
@@ -591,7 +593,7 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
             ("group", self.group),
             ("all", "true" if self.is_archive_included else ""),
             ("tasks", "true" if self.is_unfolded else ""),
-            ("since", self.since),
-            ("until", self.until),
+            ("since", as_text(self.since)),
+            ("until", as_text(self.until)),
         ]
         return [(key, value) for key, value in named if value] + [("tag", tag) for tag in self.tags]

@@ -164,12 +164,9 @@ static char *joined(const char *first, const char *second) {
 /* The server's address and the caller's token; as in place.py. */
 static char *url, *token, *tenant;
 
-static void read_settings(char **token_file) {
+static void read_lines(const char *path, char **token_file) {
     static const char *ignored[] = {"vcluster", "default_vcluster", "project", "default_project",
                                     "output_format", "color", "default_uenv", NULL};
-    if (variable("LATTICE_CONFIG")) give_up();
-    const char *folder = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
-    char *path = folder ? joined(folder, "/lattice/config.yaml") : joined(home ? home : "", "/.config/lattice/config.yaml");
     Text file = {0};
     struct stat about;
     if (stat(path, &about)) return;
@@ -189,6 +186,13 @@ static void read_settings(char **token_file) {
         else if (!strcmp(line, "token_file")) *token_file = strdup(value);
         else give_up();
     }
+}
+
+static void read_settings(char **token_file) {
+    if (variable("LATTICE_CONFIG")) give_up();
+    const char *folder = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
+    read_lines("/etc/lattice/config.yaml", token_file);  /* of the site; the user's file overrules it */
+    read_lines(folder ? joined(folder, "/lattice/config.yaml") : joined(home ? home : "", "/.config/lattice/config.yaml"), token_file);
 }
 
 static char *local_url(const char *folder) {

@@ -7,6 +7,7 @@ from _json import scanstring
 from posix import O_RDONLY, close, read
 from posix import open as open_file
 
+SITE_FILE = "/etc/lattice/config.yaml"
 _URL = '"api_url":'
 _KEYS = {"endpoint": "endpoint", "api_url": "endpoint", "tenant": "tenant", "default_tenant": "tenant"}
 _IGNORED = ("vcluster", "default_vcluster", "project", "default_project", "output_format", "color", "default_uenv")
@@ -59,12 +60,17 @@ def _stays_here(endpoint: str) -> bool:
 
 
 def _filed(variables: dict[str, str]) -> dict[str, str] | None:
-    """The values of a simple configuration file; None for one that needs the full parser."""
+    """The values of simple configuration files, the user's over the site's; None where one needs the full parser."""
     if variables.get("LATTICE_CONFIG"):
         return None
     folder = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
+    of_site, of_user = _lines(SITE_FILE), _lines(f"{folder}/lattice/config.yaml")
+    return None if of_site is None or of_user is None else {**of_site, **of_user}
+
+
+def _lines(path: str) -> dict[str, str] | None:
     found = {}
-    for line in _content(f"{folder}/lattice/config.yaml").splitlines():
+    for line in _content(path).splitlines():
         if not line.strip() or line.startswith("#"):
             continue
         key, colon, value = line.partition(": ")

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from lattice.cli.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE
+from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE
 
 LOG_BYTES = 16 << 20
 

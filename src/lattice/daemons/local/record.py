@@ -5,10 +5,10 @@ import logging
 
 import msgspec
 
-from lattice.cli.local_cluster import ClusterFile, ClusterProcess
 from lattice.config.release import installed_release
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.processes import boot_id, process_of
+from lattice_sdk.site.local_cluster import ClusterFile, ClusterProcess
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
-from lattice.cli.local_cluster import read_cluster
 from lattice.core.model.units import BadUnit, parse_size_mb
 from lattice.daemons.local import readiness
 from lattice.daemons.local.cluster import Cluster
@@ -26,6 +25,7 @@ from lattice.daemons.local.layout import Layout, open_log, take_lock
 from lattice.daemons.local.options import GRPC_PORT, REST_PORT, Options, StartFailed
 from lattice.daemons.local.teardown import StopFailed, stop_cluster, stop_members
 from lattice.observe.logging import configure
+from lattice_sdk.site.local_cluster import read_cluster
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from lattice.cli.command import Command
 from lattice.cli.commands.local.up import cluster_directory
 from lattice.cli.context import Context
 from lattice.cli.errors import NOT_PERMITTED, UNREACHABLE, CommandError
-from lattice.cli.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, is_hidden, read_cluster
+from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, is_hidden, read_cluster
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from lattice.cli.command import Command
 from lattice.cli.config import Place, load_settings
 from lattice.cli.context import Context
 from lattice.cli.errors import INTERRUPTED, USAGE, CommandError
-from lattice.cli.local_cluster import TOKEN_FILE, default_directory
+from lattice_sdk.site.local_cluster import TOKEN_FILE, default_directory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Where a local cluster lives and what its cluster.json says.
 
-The command line finds a cluster through this file; the supervisor, which writes it, uses the same
+The command line and the clients find a cluster through this file; the supervisor, which writes it, uses the same
 names. Reading is lenient: an absent, half-foreign or damaged file means that no cluster is here."""
 
 import os
@@ -74,3 +74,19 @@ def is_hidden(directory: str | os.PathLike[str]) -> bool:
         return True
     except OSError:
         return False
+
+
+def may_answer(cluster: ClusterFile) -> bool:
+    """Whether a server runs, or a supervisor that would restart it; the file may outlive both."""
+    awaited = [process for process in cluster.processes if process.role in {"supervisor", "server"}]
+    return not awaited or any(map(_is_running, awaited))
+
+
+def _is_running(process: ClusterProcess) -> bool:
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:
+            figures = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    state, started = figures[0], int(figures[19])
+    return state not in {b"Z", b"X"} and process.started in {0, started}
