@@ -33,6 +33,15 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def open_walk(walk: Path) -> Path:
+    """The same program, built with Open MPI."""
+    program = walk.with_name("openmpi_walk")
+    line = [require_program("mpicc.openmpi"), "-o", str(program), str(PROGRAMS / "mpi_walk.c")]
+    subprocess.run(line, check=True, capture_output=True)
+    return program
+
+
+@pytest.fixture(scope="module")
 def mpi_cluster() -> Iterator[LocalCluster]:
     # An agent that is killed must be back before its node counts as lost, also on a busy machine.
     patient = {"node_agent.heartbeat_timeout_s": "60"}
@@ -106,6 +115,14 @@ def test_without_pmi_each_task_is_a_program_of_one_rank(cluster: LocalCluster, a
     assert (done.returncode, done.stdout) == (0, "hello 0 of 1 sum 0 token 0\n" * 2)
 
 
+def test_ranks_that_never_met_are_warned_of(cluster: LocalCluster, alloc: str, open_walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "2", "--pmi", "pmi2", str(open_walk))
+    assert (done.returncode, done.stdout) == (0, "hello 0 of 1 sum 0 token 0\n" * 2)
+    assert "warning: 2 tasks ran as 2 programs of one rank each: they loaded libmpi.so" in done.stderr
+    assert "Open MPI needs PMIx" in done.stderr
+    assert run(cluster, alloc, "-n", "2", "sleep", "0.5").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
@@ -177,13 +194,13 @@ def test_mpiexec_in_a_script_uses_all_nodes_of_the_allocation(cluster: LocalClus
     assert used == {"n1", "n2", "n3", "n4"}
 
 
-def test_mpirun_of_open_mpi_in_a_script_uses_all_nodes_of_the_allocation(cluster: LocalCluster, walk: Path) -> None:
-    mpirun, compiler = require_program("mpirun.openmpi"), require_program("mpicc.openmpi")
-    program = walk.with_name("openmpi_walk")
-    subprocess.run([compiler, "-o", program, PROGRAMS / "mpi_walk.c"], check=True, capture_output=True)
+def test_mpirun_of_open_mpi_in_a_script_uses_all_nodes_of_the_allocation(
+    cluster: LocalCluster, open_walk: Path
+) -> None:
+    mpirun = require_program("mpirun.openmpi")
     # All nodes are one host here: ranks of different ones may not share memory. Slurm's variables must not lead it astray.
     asked = {"OMPI_MCA_btl": "self,tcp", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    line = f"SLURM_JOBID=1 SLURM_NODELIST=elsewhere {mpirun} -n 4 --map-by node {program} ring"
+    line = f"SLURM_JOBID=1 SLURM_NODELIST=elsewhere {mpirun} -n 4 --map-by node {open_walk} ring"
     code, output, used = script_of(cluster, line, **asked)
     assert code == 0
     assert "ring 0 of 4 sum 6 token 4" in output

@@ -1,7 +1,7 @@
 """What orders say about MPI, and what becomes of a step that its PMI service ended."""
 
 from lattice.control.steps.wireup import choose_port
-from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
+from lattice.ports.nodes.agents import KnownStep, PmiUse, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest
 from lattice.testing import scenario
 from tests.unit.control.test_steps import Book
@@ -97,3 +97,26 @@ async def test_tasks_that_died_because_another_aborted_do_not_count() -> None:
     assert view is not None
     assert (view.exit_code, view.message) == (7, "rank 1 called MPI_Abort with code 7")
     assert view.failures == ("task 1 on n1: exited with code 7",)
+
+
+@scenario
+async def test_ranks_that_loaded_a_library_and_never_met_are_warned_of() -> None:
+    world = World()
+    book = Book(world)
+    await book.begin()
+    step = await book.launch(tasks=3)
+    run = world.replica.state.allocations[book.number].run
+    for node, ranks in (("n1", (0, 1)), ("n2", (2,))):
+        report = StepReport(
+            key=StepKey(book.number, run, step),
+            launch_id=book.launch_id(step),
+            ended=True,
+            tasks=tuple(TaskEnd(rank=rank) for rank in ranks),
+            pmi=PmiUse(library="libmpi.so.40.30.4"),
+        )
+        book.registry.report(node, report)
+    view = book.registry.find(book.number, step)
+    assert view is not None
+    (line,) = view.failures
+    assert view.exit_code == 0
+    assert line.startswith("warning: 3 tasks ran as 3 programs of one rank each: they loaded libmpi.so.40.30.4")

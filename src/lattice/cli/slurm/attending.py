@@ -298,6 +298,8 @@ def _dechunked(data: bytes) -> tuple[bytes, bytes]:
 
 def in_slurms_words(line: str) -> tuple[list[str], int]:
     """`tasks 0-1 on n1: exited with code 3` in srun's words, and the code of programs that could not be started."""
+    if line.startswith("warning: "):
+        return [f"srun: {line}"], 0
     who, _, how = line.partition(": ")
     tasks, _, node = who.rpartition(" on ")
     head = f"srun: error: {node}: {tasks}: "

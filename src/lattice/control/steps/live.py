@@ -17,6 +17,9 @@ from lattice.ports.nodes.agents import EndCause, PmiUse, StepKey, StepReport, Ta
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
 
 KEPT_MESSAGE = 2000
+OPEN_MPI = ("libmpi.so.20", "libmpi.so.40")
+OPEN_MPI_CAUSE = "Open MPI needs PMIx: use mpirun in the script"
+OTHER_CAUSE = "was it built for another process manager, or did it not call MPI_Init?"
 
 
 @dataclass
@@ -102,9 +105,23 @@ def note_use(live: LiveStep, node: str, report: StepReport) -> None:
         live.is_ending = True
 
 
+def singleton_warning(live: LiveStep) -> str:
+    """For an MPI program whose ranks never met; empty where there is nothing to warn of."""
+    libraries = [use.library for use in live.pmi.values() if use.library]
+    is_failed = any(end.status for end in live.ends.values())
+    if not live.ended_at or live.tasks < 2 or is_failed or not libraries or any(use.met for use in live.pmi.values()):
+        return ""
+    cause = OPEN_MPI_CAUSE if libraries[0].startswith(OPEN_MPI) else OTHER_CAUSE
+    return (
+        f"warning: {live.tasks} tasks ran as {live.tasks} programs of one rank each: they loaded {libraries[0]} and did "
+        f"not use the step's PMI; {cause}"
+    )
+
+
 def view_of(live: LiveStep) -> StepView:
     ends = live.ends.values()
     plan = live.plan
+    warning = singleton_warning(live)
     node_of = plan.node_of() if plan and any(end.status for end in ends) else {}
     return StepView(
         number=live.number,
@@ -122,7 +139,7 @@ def view_of(live: LiveStep) -> StepView:
         exit_code=counted_status(ends, was_ended=live.is_ending),
         lost=sum(end.is_lost for end in ends),
         message=live.message,
-        failures=failure_lines(ends, node_of, was_ended=live.is_ending),
+        failures=failure_lines(ends, node_of, was_ended=live.is_ending) + ((warning,) if warning else ()),
     )
 
 

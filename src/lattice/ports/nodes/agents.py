@@ -294,6 +294,7 @@ class PmiUse(Struct, frozen=True, kw_only=True, gc=False):
     fences: int = 0
     bytes: int = 0
     slowest_s: float = 0.0
+    library: str = ""  # the MPI library of processes that did not use it, as far as it was seen
 
 
 class StepReport(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.pmi.exchange import Alone, Centre, Closed, Exchange, Spoke
 from lattice.agent.shim.pmi.layout import ranks_text
+from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S, loaded_library
 from lattice.agent.shim.pmi.plan import PmiPlan
 from lattice.agent.shim.pmi.ranks import LocalRanks, Session
 from lattice.agent.shim.pmi.requests import BadRank
@@ -25,12 +26,14 @@ LEFT_S = 0.5
 
 
 class Service:
-    """`sockets` are our ends by rank; `control` is the shim's."""
+    """`sockets` are our ends by rank; `control` is the shim's; `folder` is the step's cgroup, empty where there is none."""
 
-    def __init__(self, plan: PmiPlan, sockets: dict[int, int], control: int) -> None:
+    def __init__(self, plan: PmiPlan, sockets: dict[int, int], control: int, folder: str = "") -> None:
         self._plan = plan
         self._sockets = sockets
         self._control = control
+        self._folder = folder
+        self._library = ""  # the MPI library of ranks that have not used this service
         self._loop = Loop()
         self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
         self._began_s = 0.0  # when the open fence began, 0 = there is none
@@ -48,7 +51,22 @@ class Service:
             os.set_blocking(fd, False)
             self._loop.watch(fd, select.EPOLLIN, self._reader(rank, fd))
         self._loop.watch(self._control, select.EPOLLIN, self._from_shim)
+        if self._folder and self._ranks.size > 1:
+            self._look_later(boot_now(), 0)
         self._loop.run()
+
+    def _look_later(self, began_s: float, place: int) -> None:
+        if place < len(LOOK_AFTER_S):
+            self._loop.call_at(began_s + LOOK_AFTER_S[place], lambda: self._look(began_s, place))
+
+    def _look(self, began_s: float, place: int) -> None:
+        if self._ranks.met:
+            return
+        self._library = loaded_library(self._folder)
+        if self._library:
+            self._tell_news()
+        else:
+            self._look_later(began_s, place + 1)
 
     def _make_exchange(self) -> Exchange:
         plan = self._plan
@@ -79,8 +97,9 @@ class Service:
             "fences": self._fences,
             "bytes": self._bytes,
             "slowest_s": round(self._slowest_s, 6),
+            "library": self._library,
         }
-        if news != self._told and self._ranks.met:
+        if news != self._told and (self._ranks.met or self._library):
             self._told = news
             self._tell({"news": news})
 

@@ -112,7 +112,7 @@ class PmiService:
     def was_missed(self, *, are_tasks_gone: bool) -> bool:
         """The service was reaped: whether tasks counted on it."""
         self.pid = 0
-        return bool(self.news) and not are_tasks_gone and not self.failure
+        return bool(self.news.get("met")) and not are_tasks_gone and not self.failure
 
     def finish(self, loop: Loop) -> None:
         """Read what it said last, and close."""
@@ -163,7 +163,8 @@ def _checked(news: dict[str, object]) -> dict[str, object]:
     kind = str(news.get("kind") or "")[:16]
     counts = {name: max(0, min(int(str(news.get(name) or 0)), 1 << 62)) for name in ("met", "fences", "bytes")}
     slowest_s = float(str(news.get("slowest_s") or 0.0))
-    return {"kind": kind, **counts, "slowest_s": slowest_s if 0 <= slowest_s < 1e9 else 0.0}
+    library = str(news.get("library") or "")[:64]
+    return {"kind": kind, **counts, "slowest_s": slowest_s if 0 <= slowest_s < 1e9 else 0.0, "library": library}
 
 
 def _fork(
@@ -182,7 +183,7 @@ def _fork(
             join_files = group.all_join_files if group is not None else ()
             pid = os.fork()
         if pid == 0:
-            _be_service(plan, launch, join_files, inheritance, sockets, control)
+            _be_service(plan, launch, group, join_files, inheritance, sockets, control)
         return pid
     finally:
         unblock_signals()
@@ -191,6 +192,7 @@ def _fork(
 def _be_service(
     plan: PmiPlan,
     launch: Launch,
+    group: Cgroup | None,
     join_files: tuple[str, ...],
     inheritance: Inheritance,
     sockets: dict[int, int],
@@ -212,7 +214,7 @@ def _be_service(
         _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         _libc.prctl(PR_SET_NAME, b"lattice-pmi", 0, 0, 0)
         os.chdir("/")
-        Service(plan, sockets, control).run()
+        Service(plan, sockets, control, group.folder if group is not None else "").run()
     except BaseException as error:  # noqa: BLE001 - the end of a process: the shim learns it, and nothing is above
         os.write(control, json.dumps({"failed": f"the PMI service failed: {error}"}).encode() + b"\n")
     finally:
