@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from lattice.api.auth.tokens import sign_token
-from lattice.quorum.etcd.client import EtcdClient, EtcdDenied
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdUnavailable
 from lattice.quorum.trust.certificates import CLIENT_NAME, CertificateFolder, create_authority, install, issue
-from lattice.testing import LocalCluster, eventually
+from lattice.testing import LocalCluster, NotInTime, eventually
 from lattice.wire.pb import etcd_pb2 as pb
 from lattice_sdk import Client, LatticeError, Submission
 from tests.conftest import require_program
@@ -95,7 +95,10 @@ class NewServer:
             assert self.process.poll() is None, self.log.read_text()[-2000:]
             return (self.data / "endpoints.json").exists()
 
-        eventually(serves, f"{self.name} serves", within_s=JOIN_WITHIN_S)
+        try:
+            eventually(serves, f"{self.name} serves", within_s=JOIN_WITHIN_S)
+        except NotInTime as error:
+            raise NotInTime(f"{error}; its log ends with {self.log.read_text()[-2000:]}") from None
 
     def end(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -249,6 +252,22 @@ def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> No
         second.end()
 
 
+async def is_allowed(ask: Callable[[], Awaitable[object]], within_s: float = 30) -> bool:
+    """A member that has no leader for a moment, or is slow, is asked again: it has neither allowed nor denied anything."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            await ask()
+        except EtcdDenied:
+            return False
+        except EtcdUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+        else:
+            return True
+
+
 def let_in(certificates: CertificateFolder, endpoint: str) -> bool:
     """Whether one member of etcd lets the holder of these certificates read and write; it may not do just one of them."""
 
@@ -259,11 +278,7 @@ def let_in(certificates: CertificateFolder, endpoint: str) -> bool:
                 lambda: client.range(pb.RangeRequest(key=b"lattice/", range_end=b"lattice0", limit=1)),
                 lambda: client.put(pb.PutRequest(key=b"intruder", value=b"was here")),
             ):
-                try:
-                    await ask()
-                    answers.append(True)
-                except EtcdDenied:
-                    answers.append(False)
+                answers.append(await is_allowed(ask))
         assert len(set(answers)) == 1, answers
         return answers[0]
 

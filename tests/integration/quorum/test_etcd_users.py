@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lattice.quorum.etcd import users
-from lattice.quorum.etcd.client import EtcdClient, EtcdDenied
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdRefused
 from lattice.quorum.etcd.member import EtcdMember
 from lattice.quorum.etcd.settings import MemberFailed
 from lattice.quorum.trust.certificates import CertificateFolder, install, issue
@@ -111,6 +111,19 @@ def test_only_users_are_let_in_once_every_server_has_one(servers: Servers) -> No
                     await served(own)
             # The leader does this at the beginning of every turn.
             assert await users.require(client, SERVERS)
+
+    in_time(scenario())
+
+
+def test_a_promotion_is_judged_by_the_leader_whichever_member_is_asked(servers: Servers) -> None:
+    """A follower of etcd 3.4 would hand it on without a user, again and again until the request times out."""
+
+    async def scenario() -> None:
+        await servers.admit_all()
+        for at in SERVERS:
+            async with servers.client("s1", at) as client:
+                with pytest.raises(EtcdRefused, match="member not found"):
+                    await client.promote(1)
 
     in_time(scenario())
 

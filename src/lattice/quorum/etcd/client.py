@@ -218,8 +218,17 @@ class EtcdClient:
         return await self._call(lambda c: c.cluster.MemberAdd(request, timeout=CALL_TIMEOUT_S))
 
     async def promote(self, member_id: int) -> None:
+        """Asks the leader: the others hand the request on without its user and, once users are required, try in vain until it times out."""
         request = pb.MemberPromoteRequest(ID=member_id)
-        await self._call(lambda c: c.cluster.MemberPromote(request, timeout=CALL_TIMEOUT_S))
+        async with self.at(await self._leader_endpoint()) as leader:
+            await leader._call(lambda c: c.cluster.MemberPromote(request, timeout=CALL_TIMEOUT_S))
+
+    async def _leader_endpoint(self) -> str:
+        leads = (await self.status()).leader
+        urls = [url for member in await self.members() if leads == member.ID for url in member.clientURLs]
+        if not urls:
+            raise EtcdUnavailable(f"{self.endpoint}: the members have no leader at the moment")
+        return urls[0].partition("://")[2]
 
     async def remove(self, member_id: int) -> None:
         request = pb.MemberRemoveRequest(ID=member_id)
