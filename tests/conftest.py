@@ -35,7 +35,7 @@ settings.register_profile("soak", settings.get_profile("ci"), max_examples=sized
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "ci"))
 
 
-pytest_plugins = ["tests.once_more"]
+pytest_plugins = ["tests.once_more", "tests.repeated_alarm"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

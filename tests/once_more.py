@@ -8,7 +8,7 @@ first one may have left a shared cluster in any state. Tests of decisions (unit,
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     files = sorted({report.nodeid.partition("::")[0] for report in failed})
     if not files or len(files) > MOST_FILES or not all(_has_processes(file) for file in files):
         return
+    if (left := session.testscollected - len(_ended(reporter.stats))) > 0:
+        reporter.write_line(f"{left} tests did not run, because a worker died or the run was stopped: no second run")
+        return
     reporter.ensure_newline()
     reporter.summary_errors()
     reporter.summary_failures()
@@ -40,6 +43,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for report in failed:
             reporter.write_line(f"RERUN {report.nodeid}")
         session.exitstatus = pytest.ExitCode.OK
+
+
+def _ended(stats: Mapping[str, Iterable[object]]) -> set[str]:
+    """Names of the tests that have an outcome; those of a worker that died have none."""
+    reports = (report for each in stats.values() for report in each)
+    return {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
 
 
 def _has_processes(file: str) -> bool:

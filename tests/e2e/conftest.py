@@ -47,10 +47,14 @@ def shared_cluster(last_resort: None) -> LocalCluster:
 @pytest.fixture
 def cluster(shared_cluster: LocalCluster) -> Iterator[LocalCluster]:
     yield shared_cluster
-    shared_cluster.wait_serving()
-    shared_cluster.post("/allocations/cancel", {"all_mine": True})
-    for node in shared_cluster.nodes():
-        shared_cluster.wait_node(node, "Ready")
+    try:
+        shared_cluster.wait_serving()
+        shared_cluster.post("/allocations/cancel", {"all_mine": True})
+        for node in shared_cluster.nodes():
+            shared_cluster.wait_node(node, "Ready")
+    except BaseException:
+        _stop()  # the next test begins with a new one
+        raise
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,10 @@ QUICK_TIMINGS: Mapping[str, str] = {
     "node_agent.reconcile_every_s": "2",
     "scheduling.cycle_interval_s": "1",
 }
+
+
+# How long a request is repeated that no server can answer.
+PATIENCE_S = 20.0
 
 
 class CommandFailed(AssertionError):
@@ -203,10 +209,21 @@ class LocalCluster:
         return self._expect("DELETE", path, None)
 
     def _expect(self, method: str, path: str, body: Json) -> Json:
-        status, answer = self.request(method, path, body)
-        if status >= 300:
-            raise AssertionError(f"{method} {path}: {status} {answer}")
-        return answer
+        """The answer; asked again, under the same request id, while leadership moves or a server restarts, as every client does."""
+        request_id = "" if method == "GET" else uuid.uuid4().hex
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                status, answer = self.request(method, path, body, request_id=request_id)
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > until:
+                    raise
+            else:
+                if status < 300:
+                    return answer
+                if status != 503 or time.monotonic() > until:
+                    raise AssertionError(f"{method} {path}: {status} {answer}")
+            time.sleep(0.05)
 
     def submit(self, entrypoint: str | Sequence[str], **fields: Json) -> Json:
         """Submit; the allocation as first seen. Fields are those of the API."""

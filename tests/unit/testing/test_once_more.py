@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+PLUGINS = [word for plugin in ("xdist", "pytest_timeout", "tests.once_more") for word in ("-p", plugin)]
 FAILS_ONCE = """
 from pathlib import Path
 mark = Path(__file__).with_suffix(".ran")
@@ -22,9 +23,10 @@ def test_second(): pass
 
 def run_pytest(folder: Path, *words: str, ci: str = "true") -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.once_more", "-p", "no:cacheprovider", "-ra", *words],
+        [sys.executable, "-m", "pytest", *PLUGINS, "-p", "no:cacheprovider", "-ra", *words],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "CI": ci},
+        # Only the plugins that are needed: the others take a second to load.
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -55,6 +57,68 @@ def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
     ended = run_pytest(tmp_path)
     assert ended.returncode == 1
     assert "2 failed" in ended.stdout.splitlines()[-1]
+
+
+KILLS_ITS_WORKER = """
+import os
+from pathlib import Path
+mark = Path(__file__).with_suffix(".ran")
+
+def test_first():
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+
+def test_second(): pass
+"""
+
+HANGS_ONCE = """
+import asyncio
+import time
+from pathlib import Path
+import pytest
+mark = Path(__file__).with_suffix(".ran")
+ran = mark.exists()
+
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            pass
+
+async def hang():
+    task = asyncio.create_task(stubborn())
+    await task
+
+@pytest.fixture
+def slow():
+    if not ran and mark.exists():
+        time.sleep(1000)
+
+@pytest.mark.timeout(1)
+def test_first():
+    mark.touch()
+    if not ran:
+        asyncio.run(hang())
+
+@pytest.mark.timeout(1)
+def test_second(slow): pass
+"""
+
+
+def test_tests_that_a_dead_worker_left_out_are_missed(tmp_path: Path) -> None:
+    written(tmp_path, "e2e/test_deadly.py", KILLS_ITS_WORKER)
+    ended = run_pytest(tmp_path, "-n", "1", "--dist=loadfile", "--max-worker-restart=0")
+    assert (ended.returncode, "1 tests did not run" in ended.stdout) == (1, True), ended.stdout
+
+
+def test_a_test_that_hangs_is_a_failed_one(tmp_path: Path) -> None:
+    """Also if it resists the first alarm, and if its set-up is what hangs."""
+    written(tmp_path, "e2e/test_hang.py", HANGS_ONCE)
+    ended = run_pytest(tmp_path, "-p", "tests.repeated_alarm", "-n", "2", "--dist=loadfile", "--max-worker-restart=0")
+    assert ended.returncode == 0, ended.stdout
+    assert "2 rerun" in ended.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("folder", "ci"), [("unit", "true"), ("e2e", "")])
