@@ -7,9 +7,9 @@ from socket import socket
 from typing import Any, cast
 
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lattice.api.rest.peers import PEER
+from lattice.api.rest.responses import HttpConnection
 from lattice.api.rest.server import RestServer, server_settings
 
 PATIENCE_S = 1
@@ -20,7 +20,7 @@ _IDLE_S = 120
 ServerOf = Callable[[Mapping[str, Any] | None], str | None]
 
 
-class PeerProtocol(HttpToolsProtocol):
+class PeerProtocol(HttpConnection):
     """One connection of another server; each of its requests carries that server's name."""
 
     server_of: ServerOf

@@ -7,7 +7,8 @@ from socket import socket
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from lattice.api.rest.responses import HttpConnection
 
 _LOOK_AGAIN_S = 0.001
 
@@ -33,7 +34,7 @@ class RestServer(uvicorn.Server):
         return task
 
 
-def server_settings(app: ASGIApp, http: type[HttpToolsProtocol], *, patience_s: int) -> uvicorn.Config:
+def server_settings(app: ASGIApp, http: type[HttpConnection], *, patience_s: int) -> uvicorn.Config:
     """Settings of every listener: our own log, no WebSockets, no trusted proxy headers."""
     return uvicorn.Config(
         app,

@@ -9,8 +9,7 @@ import asyncio
 import resource
 from dataclasses import dataclass
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from lattice.api.rest.responses import HttpConnection
 from lattice.config.schema import ConnectionLimits
 
 SWEEP_S = 1.0
@@ -131,7 +130,7 @@ class Gate:
         self._sweeping = loop.call_later(SWEEP_S, self._sweep) if self._open else None
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(HttpConnection):
     """One connection within the limits of `gate`."""
 
     gate: Gate
@@ -139,6 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_in_head = False
     _is_in_body = False
     _is_refused = False
+    _is_small = False  # what is being parsed begins with a head and is too small to exceed its limits
     _head_bytes = 0
     _header_bytes = 0
     _framing_bytes = 0  # read since the last piece of a body: sizes and extensions of chunks, trailers
@@ -149,6 +149,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         if self.gate.enter(self):
+            self._heard = self.loop.time()
             self._begin_head()
         else:
             self._answer(503, "too many connections")
@@ -161,18 +162,24 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_refused:
             return
         self._heard = self.loop.time()
+        size, limits = len(data), self.gate.limits
         if not self._is_in_head and not self._is_in_body:
             self._begin_head()
-        self._framing_bytes += len(data)
+        is_first = self._is_in_head and not self._head_bytes
+        self._is_small = is_first and 2 * size <= limits.head_bytes and data.count(b"\n") <= limits.headers
+        self._framing_bytes += size
         super().data_received(data)
         if self._is_in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > self.gate.limits.head_bytes:
+            self._head_bytes += size
+            if self._head_bytes > limits.head_bytes:
                 self._refuse_head()
-        elif self._is_in_body and self._framing_bytes > self.gate.limits.head_bytes:
+        elif self._is_in_body and self._framing_bytes > limits.head_bytes:
             self.drop()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_small and len(name) != _EXPECT_LENGTH:
+            self.headers.append((name.lower(), value))
+            return
         size = self._header_bytes = self._header_bytes + len(name) + len(value) + 4
         limits, headers = self.gate.limits, self.headers
         if self._is_refused or size + len(self.url) > limits.head_bytes or len(headers) >= limits.headers:
@@ -219,7 +226,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _begin_head(self) -> None:
         self._is_in_head = True
         self._head_bytes = self._header_bytes = 0
-        self._since = self.loop.time()
+        self._since = self._heard
         self.gate.head_began(self)
 
     def _end_head(self) -> None:
