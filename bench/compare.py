@@ -92,6 +92,10 @@ def _programs(tree: Path, place: Path) -> Path:
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
     paths = (tree / "src", tree / "sdk" / "src", Path(sysconfig.get_path("purelib")))
     (packages / "baseline.pth").write_text("".join(f"{path}\n" for path in paths))
+    # What else this environment does whenever its interpreter starts.
+    for other in Path(sysconfig.get_path("purelib")).glob("*.pth"):
+        if "import " in other.read_text():
+            (packages / other.name).write_text(other.read_text())
     for project in (tree / "pyproject.toml", tree / "sdk" / "pyproject.toml"):
         scripts = tomllib.loads(project.read_text())["project"].get("scripts", {})
         for name, target in scripts.items():

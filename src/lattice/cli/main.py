@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+import lattice.cli.light_msgspec  # noqa: F401 - comes before msgspec
 from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, UsageError, describe, exit_code
 from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options

@@ -124,7 +124,10 @@ HEAVY = [
     "json",
     "asyncio",
     "numpy",
+    "shlex",
+    "typing_extensions",
     "lattice.cli.commands.work.submit",
+    "lattice.cli.input.submission",
 ]
 
 
@@ -145,6 +148,13 @@ def test_status_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
         check=True,
     )
     assert outcome.stdout == "6 []\n"
+
+
+def test_a_slurm_command_imports_next_to_nothing() -> None:
+    program = f"import sys; sys.path[:0] = {sys.path!r}; import lattice.cli.slurm.program; print(*sys.modules)"
+    outcome = subprocess.run([sys.executable, "-IS", "-c", program], capture_output=True, text=True, check=True)
+    heavy = {"os", "posixpath", "re", "collections", "enum", "typing", "json", "socket"}
+    assert not heavy & set(outcome.stdout.split())
 
 
 def test_two_dashes_end_the_flags_of_any_command(api: FakeApi, cli: Cli) -> None:

@@ -3,8 +3,6 @@
 A compromised or impersonated server gets no other file of the user and cannot start a program.
 """
 
-from posixpath import join, normpath
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +37,8 @@ def names_output(
     argv: "Sequence[str]", variables: "Mapping[str, str]", cwd: str, option: tuple[str, str, str], path: str
 ) -> bool:
     """Whether the line's option, or its variable, names the path, in which the server has expanded % patterns."""
+    from posixpath import join, normpath  # for srun alone: with `os`, it takes longer to import than all of sbatch
+
     if path == NOTHING:
         return True
     folders = [normpath(join(cwd, each)) for each in ("", *_values(argv, variables, _FOLDER))]

@@ -27,7 +27,6 @@ from posix import (
 )
 
 from lattice.cli.slurm.exchange import Unreachable, ask
-from lattice.cli.slurm.own_line import names_file, unnamed
 from lattice.cli.slurm.place import quick_place
 
 TYPE_CHECKING = False
@@ -305,6 +304,8 @@ def _script_fields(path: str, script: str) -> str:
 
 
 def _demanded(program: str, argv: list[str], needs: str, name: str, variables: dict[str, str]) -> str:
+    from lattice.cli.slurm.own_line import names_file, unnamed  # seldom needed
+
     if program not in SCRIPTED or not (needs == "stdin" or names_file(argv, name)):
         raise Stopped(unnamed(program, "read", [name or needs]))
     if needs == "stdin":

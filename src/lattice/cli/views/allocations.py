@@ -1,6 +1,6 @@
 """How allocations look in a table."""
 
-import shlex
+from collections.abc import Iterable
 
 from msgspec import UNSET, to_builtins
 
@@ -218,7 +218,13 @@ def script_text(details: Details) -> str:
     if details.script:
         return details.script
     words = details.entrypoint if isinstance(details.entrypoint, list) else [details.entrypoint or ""]
-    return shlex.join(words) + "\n"
+    return _shell_words(words) + "\n"
+
+
+def _shell_words(words: Iterable[str]) -> str:
+    import shlex
+
+    return shlex.join(words)
 
 
 def request_pairs(allocation: Allocation) -> list[tuple[str, str]]:
@@ -229,9 +235,9 @@ def request_pairs(allocation: Allocation) -> list[tuple[str, str]]:
     words = details.entrypoint if isinstance(details.entrypoint, list) else [details.entrypoint or ""]
     lines = (details.script or "").count("\n")
     pairs = [
-        ("Command", shlex.join(word for word in words if word)),
+        ("Command", _shell_words(word for word in words if word)),
         ("Script", f"{lines} lines" if details.script else ""),
-        ("Arguments", shlex.join(details.script_args or [])),
+        ("Arguments", _shell_words(details.script_args or [])),
         ("Directory", details.cwd or ""),
         ("Constraints", _constraints_text(details.constraints)),
         ("Exclusive", "yes" if details.exclusive else ""),

@@ -9,7 +9,6 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, names_several
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.input.again import details_of, index_ranges, task_indices
 from lattice.cli.input.selection import Selection, add_selection, selected
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
@@ -72,6 +71,8 @@ def _show(options: Options, context: Context) -> int:
 
 def _show_scripts(options: Options, context: Context) -> int:
     """The script as it was submitted, byte for byte, or the command as a shell would take it."""
+    from lattice.cli.input.again import details_of
+
     if not options.ids:
         raise UsageError("--script needs an ID")
     found, code = for_each(options.ids, lambda name: context.client.get_allocation(name, details=True), context)
@@ -115,6 +116,8 @@ def _failed_tasks(allocation: Allocation, context: Context) -> list[tuple[str, s
     counts = allocation.task_counts
     if counts is None or not counts.failed:
         return []
+    from lattice.cli.input.again import index_ranges, task_indices
+
     return [("Failed tasks", index_ranges(task_indices(allocation.id, context, states=(FAILED,))))]
 
 
