@@ -30,6 +30,7 @@ from lattice.core.model.work.allocations import (
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.usage import Usage
 from tests.properties.dependency_generator import draw_dag, with_dependencies
 from tests.properties.drift_generator import draw_drift
 from tests.properties.node_generator import AWAY, draw_order, draw_trouble
@@ -336,7 +337,7 @@ class CommandGenerator:
     def _ended(self, number: int, run: int, node: str, seq: int) -> cmd.AnyCommand:
         rnd = self.random
         cause = rnd.choice((Cause.EXIT, Cause.EXIT, Cause.EXIT, Cause.SIGNAL, Cause.OOM, Cause.LAUNCH, Cause.WALLTIME))
-        return cmd.ReportPart(
+        report = cmd.ReportPart(
             number=number,
             run=run,
             node=node,
@@ -351,6 +352,8 @@ class CommandGenerator:
             elapsed_s=rnd.choice((0.0, 0.25, 900.0)),
             peak_memory_mb=7,
         )
+        used = Usage(read_bytes=seq, peak_pids=1)
+        return cmd.EndPart(report=report, usage=used) if self.level > OLDEST and seq % 2 else report
 
     def lose(self) -> cmd.AnyCommand:
         return cmd.LosePart(number=self.some_number(), run=self.random.randrange(1, 3), node=self.random.choice(NODES))

@@ -7,7 +7,6 @@ leader.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import Counter
@@ -33,6 +32,7 @@ from lattice.quorum.log_clock import STEP_LIMIT_S, LogClock
 from lattice.quorum.losses import Losses
 from lattice.quorum.snapshots.folders import SnapshotFolder, Written
 from lattice.quorum.snapshots.keeper import SnapshotKeeper
+from lattice.quorum.subscribers import Subscribers
 
 SNAPSHOT_EVERY = 20_000
 SNAPSHOT_ON_STOP = 1_000
@@ -89,7 +89,7 @@ class LogReplica:
         self.snapshots: SnapshotKeeper | None = None
         self.failure: Exception | None = None
         self._applier = Applier(archive)
-        self._subscribers: list[Subscriber] = []
+        self._subscribers = Subscribers()
         self._on_loaded: list[Callable[[], None]] = []
         self._index_waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._committed: asyncio.Queue[Committed] = asyncio.Queue(_UNAPPLIED_ENTRIES)
@@ -165,14 +165,8 @@ class LogReplica:
 
     # following
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        self._subscribers.append(callback)
-
-        def unsubscribe() -> None:
-            with contextlib.suppress(ValueError):
-                self._subscribers.remove(callback)
-
-        return unsubscribe
+    def subscribe(self, callback: Subscriber, of: tuple[type, ...] = ()) -> Callable[[], None]:
+        return self._subscribers.add(callback, of)
 
     def on_loaded(self, callback: Callable[[], None]) -> None:
         """Calls back during `start`, after a snapshot is loaded and before the log after it is applied.
@@ -430,7 +424,7 @@ class LogReplica:
             del self._digests[next(iter(self._digests))]
 
     def _publish(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
-        for callback in tuple(self._subscribers):
+        for callback in self._subscribers.for_events(events):
             try:
                 callback(index, envelope, events)
             except Exception:  # noqa: BLE001  # a failing subscriber must not affect the others

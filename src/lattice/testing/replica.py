@@ -11,6 +11,7 @@ from lattice.core.model.work.dags import Dag
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.quorum.replica import Subscriber
+from lattice.quorum.subscribers import Subscribers
 
 
 class FakeReplica:
@@ -26,7 +27,7 @@ class FakeReplica:
         self.failure: Exception | None = None
         self.proposed: list[AnyCommand] = []
         self._clock = clock
-        self._subscribers: list[Subscriber] = []
+        self._subscribers = Subscribers()
 
     async def propose(
         self,
@@ -48,7 +49,7 @@ class FakeReplica:
             raise AssertionError(f"{command}: {broken}")
         self.applied_index += 1
         if isinstance(outcome, Accepted):
-            for subscriber in self._subscribers:
+            for subscriber in self._subscribers.for_events(outcome.events):
                 subscriber(self.applied_index, envelope, outcome.events)
         return outcome
 
@@ -57,9 +58,8 @@ class FakeReplica:
     ) -> list[Outcome]:
         return [await self.propose(command, actor=actor) for command in commands]
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        self._subscribers.append(callback)
-        return lambda: self._subscribers.remove(callback)
+    def subscribe(self, callback: Subscriber, of: tuple[type, ...] = ()) -> Callable[[], None]:
+        return self._subscribers.add(callback, of)
 
     async def wait_for(self, index: int) -> None:
         if index > self.applied_index:

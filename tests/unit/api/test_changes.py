@@ -28,7 +28,7 @@ class Playback:
         self.applied_index = 0
         self.subscribers: list[Subscriber] = []
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+    def subscribe(self, callback: Subscriber, of: tuple[type, ...] = ()) -> Callable[[], None]:
         self.subscribers.append(callback)
         return lambda: self.subscribers.remove(callback)
 

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import msgspec
 import pytest
 
 from lattice.api.grpc.agents.links import AgentLinkTable
@@ -19,6 +20,7 @@ from lattice.core.machine.commands import (
     DegradeNode,
     DisableNode,
     DownNode,
+    EndPart,
     LosePart,
     RecoverNode,
     RegisterNode,
@@ -28,6 +30,7 @@ from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthRe
 from lattice.core.model.nodes.nodes import DegradeCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import AllocationState, PartPhase
+from lattice.core.model.work.usage import SINCE_LEVEL, Usage
 from lattice.ports.nodes.agents import (
     EndCause,
     Greeting,
@@ -309,6 +312,27 @@ async def test_a_report_names_the_node_of_its_stream() -> None:
     assert isinstance(command, ReportPart)
     assert command.node == "n2"
     assert world.allocation(number).state is AllocationState.STARTING
+
+
+@scenario
+async def test_an_end_and_what_was_used_are_one_command_which_older_logs_do_not_take() -> None:
+    world = World()
+    await world.prepare("n1")
+    service = Desk(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    greeting = await service.connect("n1")
+    ended = Report(
+        key=RunKey(number, 1), phase=Phase.ENDED, seq=2, cause=EndCause.EXIT, usage=Usage(read_bytes=4096, peak_pids=2)
+    )
+    world.replica.state.level = 1
+    await service.sessions.report("n1", greeting.session, [msgspec.structs.replace(ended, key=RunKey(number, 9))])
+    assert isinstance(world.replica.proposed[-1], ReportPart)
+    world.replica.state.level = SINCE_LEVEL
+    before = len(world.replica.proposed)
+    await service.sessions.report("n1", greeting.session, [ended])
+    assert [type(command) for command in world.replica.proposed[before:]] == [EndPart]
+    assert world.allocation(number).usage == Usage(read_bytes=4096, peak_pids=2)
 
 
 @scenario

@@ -10,7 +10,7 @@ import pytest
 from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import UnreadableBatch
 from lattice.core.machine.commands import AnyCommand, CancelAllocation, Envelope, SetSetting, SetTenant
-from lattice.core.machine.events import AllocationSubmitted, AnyEvent
+from lattice.core.machine.events import AllocationSubmitted, AnyEvent, TenantSet
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.site.tenants import Tenant
@@ -93,6 +93,22 @@ async def test_subscribers_hear_accepted_commands_in_order_until_they_leave() ->
         await submit(replica)
         assert [(index, actor) for index, actor, _ in seen] == [(2, "ada"), (4, "root")]
         assert seen[0][2] == [AllocationSubmitted.__name__]
+
+
+@scenario
+async def test_subscribers_of_some_kinds_of_events_hear_of_no_others() -> None:
+    async with founded(in_memory()) as replica:
+        heard: list[str] = []
+        replica.subscribe(lambda index, envelope, events: heard.append("submitted"), of=(AllocationSubmitted,))
+        replica.subscribe(lambda index, envelope, events: heard.append("either"), of=(TenantSet, AllocationSubmitted))
+        leave = replica.subscribe(lambda index, envelope, events: heard.append("tenant"), of=(TenantSet,))
+        await submit(replica)
+        assert heard == ["submitted", "either"]
+        await replica.propose(SetTenant(tenant=Tenant(name="physics"), create=True), actor="root")
+        assert heard[2:] == ["either", "tenant"]
+        leave()
+        await replica.propose(SetTenant(tenant=Tenant(name="biology"), create=True), actor="root")
+        assert heard[4:] == ["either"]
 
 
 def test_a_raising_subscriber_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -71,7 +71,7 @@ class Conformance:
         self._parts: dict[str, Mapping[str, str]] = {}  # by fingerprint
         self._standing = NO_STANDING
         self.counts: Counter[str] = Counter()
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=_WAKING)
         self.reset()
 
     def reset(self) -> None:

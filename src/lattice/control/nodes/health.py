@@ -51,7 +51,7 @@ class HealthRegistry:
         self._known: dict[str, _Known] = {}
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(NodeMoved,))
 
     def reset(self) -> None:
         """Forget all reports: agents report again to a new leader."""

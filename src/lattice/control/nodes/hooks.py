@@ -74,7 +74,7 @@ class NodeHooks:
         self._alarm = Alarm()
         self._guard = Guard(LOOP)
         self._unfit = {name for name, node in replica.state.nodes.items() if node.shortfall}
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(NodeMoved, NodeSpecified, NodeMeasured))
 
     async def run(self) -> None:
         await keep_turning(LOOP, self._turn)

@@ -48,7 +48,7 @@ class Rebooting:
         self._ordered: dict[str, NodeToReboot] = {}
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(NodeMoved,))
 
     def reset(self) -> None:
         """Takes up what was ordered a moment ago; for a server that takes over."""

@@ -29,6 +29,7 @@ LOOP = "remediation"
 _TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTrigger.WIPE_FAILED})
 _RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
 _ENDS = frozenset({CONFORMS, VERIFIED})
+_HEARD = (ev.DriftNoted, ev.DriftEscalated, ev.DriftVerified, ev.DriftCleared, ev.NodeMoved)
 TOLD_AGAIN_MS = 3_600_000  # for the end of a drift; its beginning is reported for as long as it lasts
 # partial: the states that need an operator; the others are reported by their cause
 _LOST = {NodeState.FAILED: "node_failed", NodeState.QUARANTINE: "wipe_failed"}
@@ -66,7 +67,7 @@ class Remediation:
         self._alarm = Alarm()
         self._guard = Guard(LOOP)
         self._words: dict[str, _Word] = {}
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
     def reset(self) -> None:

@@ -7,7 +7,7 @@ never reach the log; only the return of a Degraded node does.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.steps.registry import StepRegistry
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
-from lattice.core.machine.commands import ConfirmNode, Envelope, LosePart, NoteUsage, RegisterNode, ReportPart
+from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePart, RegisterNode, ReportPart
 from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.admission import AdmissionStatus
@@ -124,7 +124,7 @@ class AgentSessions:
         )
 
     def __post_init__(self) -> None:
-        self.replica.subscribe(self._note)
+        self.replica.subscribe(self._note, of=(NodeJudged,))
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         """A node whose admission changed registers again, if it still may."""
@@ -187,7 +187,7 @@ class AgentSessions:
             self.observations.touch(node, self.clock.monotonic_s())
         reports = [report for report in reports if self._is_meant(report)]
         level = self.replica.state.level
-        commands = [command for report in reports for command in _commands(node, report, level)]
+        commands = [_command(node, report, level) for report in reports]
         await self.replica.propose_many(commands, _actor(node))
         for report in reports:
             if report.phase is Phase.RUNNING:
@@ -262,14 +262,15 @@ _CAUSES = {
 }
 
 
-def _commands(node: str, report: Report, level: int) -> Iterator[NoteUsage | ReportPart]:
+def _command(node: str, report: Report, level: int) -> EndPart | ReportPart:
     """What a log of this level takes of the report."""
+    told = _told(node, report)
     if report.phase is Phase.ENDED and report.usage != NO_USAGE and level >= SINCE_LEVEL:
-        yield NoteUsage(number=report.key.number, run=report.key.run, node=node, usage=report.usage)
-    yield _command(node, report)
+        return EndPart(report=told, usage=report.usage)
+    return told
 
 
-def _command(node: str, report: Report) -> ReportPart:
+def _told(node: str, report: Report) -> ReportPart:
     cause = report.cause if report.phase is Phase.ENDED else None
     return ReportPart(
         number=report.key.number,

@@ -70,7 +70,7 @@ class NodeWatch:
         self._due: list[tuple[float, str]] = []
         self._queued: dict[str, float] = {}  # node to its moment in the heap
         self._last_look = 0.0
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(NodeMoved, SettingSet))
         self.reset()
 
     def reset(self) -> None:

@@ -42,7 +42,7 @@ class Wiping:
         self._guard = Guard(ACTOR)
         self._owing: dict[str, None] = {}
         self._under_way: dict[str, tuple[int, asyncio.Task[None]]] = {}  # node to the wipe and what performs it
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(NodeMoved,))
         self.reset()
 
     def reset(self) -> None:

@@ -109,7 +109,7 @@ class StepRegistry:
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
         self.counts: Counter[str] = Counter()
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(AllocationStopping, AllocationEnded, AllocationRequeued, NodeMoved))
 
     # What users ask.
 

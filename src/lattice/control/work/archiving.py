@@ -33,7 +33,7 @@ class Archiving:
         self._guard = Guard(ACTOR)
         self._ended: deque[tuple[int, int]] = deque()  # (ended at, number of an allocation or group)
         self._tasks: deque[tuple[int, int]] = deque()  # the same of tasks whose group is still here
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(AllocationEnded, TasksCancelled, DagEnded))
         self.reset()
 
     def reset(self) -> None:

@@ -21,6 +21,7 @@ ACTOR = "deadline"
 LOOP = "deadlines"
 MIN_INTERVAL_S = 0.1
 AT_LEAST_EVERY_S = 60.0
+_HEARD = (AllocationSubmitted, TaskGroupSubmitted, AllocationStarted, AllocationRequeued, AllocationUpdated)
 
 
 class Deadlines:
@@ -32,7 +33,7 @@ class Deadlines:
         self._alarm = Alarm()
         self._guard = Guard(LOOP)
         self._watched: dict[int, None] = {}
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
     def reset(self) -> None:

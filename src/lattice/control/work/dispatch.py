@@ -39,6 +39,7 @@ from lattice.wire.work.allocations import decode_work
 _log = logging.getLogger(__name__)
 
 ACTOR = "dispatch"
+_HEARD = (AllocationPlaced, AllocationStopping, AllocationPaused, AllocationUpdated, StepsRecorded)
 
 
 class DispatchSettings(Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class Dispatch:
         self._tries: dict[int, tuple[int, int]] = {}  # number to run and how often its start was sent
         self._verdicts: list[ReportPart | RollbackRun] = []
         self._renew_at = clock.monotonic_s() + settings.token_lifetime_s / 3
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=_HEARD)
 
     def node_opened(self, node: str) -> None:
         """The node takes orders from now on: derives all of them."""

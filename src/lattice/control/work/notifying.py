@@ -34,6 +34,10 @@ SETTLE_RETRY_S = 0.5
 LIMIT_RETRY_MS = 60_000  # a walltime that could not be judged is looked at again
 LAST_WORD_S = 1.0  # for what is under way when the loop ends
 
+_HEARD = (
+    *(ev.NotificationQueued, ev.NotificationDropped),
+    *(ev.AllocationStarted, ev.AllocationUpdated, ev.TimeLimitNeared),
+)
 Count = Callable[[str, str], None]  # channel, outcome
 
 
@@ -80,7 +84,7 @@ class Notifying:
         self._lanes: dict[str, _Lane] = {}
         self._limits: list[tuple[int, int, int]] = []  # (when, number, run)
         self._tasks: set[asyncio.Task[None]] = set()
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
     def reset(self) -> None:

@@ -66,6 +66,7 @@ class TraceCapture:
         self._noted: dict[Path, list[Noted]] = {}
         self._file = directory
         self._writing = Lock()
+        replica.subscribe(self._note_setting, of=(SettingSet,))
         replica.subscribe(self._note)
         self.reset()
 
@@ -123,10 +124,12 @@ class TraceCapture:
         self._is_on = is_on
         self._alarm.ring()
 
-    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+    def _note_setting(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
             if isinstance(event, SettingSet) and event.key == SETTING:
                 self._switch(event.value == "true")
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         if not self._is_on:
             return
         state = self._replica.state

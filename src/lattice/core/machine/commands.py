@@ -116,11 +116,18 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     prologue_failed: bool = False  # with ENDED: the site's prologue did, nothing of the allocation ran
 
 
-class NoteUsage(Command, tag="note_usage", frozen=True, kw_only=True):
-    """What else a node's part of a run used; comes right before the report of its end.
+class EndPart(Command, tag="end_part", frozen=True, kw_only=True):
+    """A node's report that its part of a run has ended, and what else the part used.
 
     A command of its own: one more field in ReportPart would be its sixteenth, and change the bytes of all the others.
     """
+
+    report: ReportPart
+    usage: Usage
+
+
+class NoteUsage(Command, tag="note_usage", frozen=True, kw_only=True):
+    """What else a node's part of a run used, right before the report of its end. Logs may contain it; EndPart has replaced it."""
 
     number: int
     run: int
@@ -493,6 +500,7 @@ AnyCommand = (
     | PlaceAllocation
     | ReportPart
     | LosePart
+    | EndPart
     | NoteUsage
     | CancelAllocation
     | ExpireAllocation

@@ -56,6 +56,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.AcceptFingerprint,
         Setting("node.admission"),
         cmd.NoteUsage,
+        cmd.EndPart,
         (StepRecord, "usage"),
     ),
 }

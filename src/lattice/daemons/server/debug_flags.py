@@ -19,7 +19,7 @@ class DebugFlags:
         self._replica = replica
         self._former: dict[str, int] = {}
         replica.on_loaded(self.apply)
-        replica.subscribe(self._note)
+        replica.subscribe(self._note, of=(SettingSet,))
 
     def apply(self) -> None:
         wanted = loggers_of(self._replica.state.settings.get(KEY, ""))

@@ -34,6 +34,7 @@ from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.control.work.tracing import TraceCapture
+from lattice.core.machine.events import NodeMoved
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.daemons.server.infrastructure import infrastructure_of
@@ -180,7 +181,7 @@ class Loops:
             ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
         )
         metrics.show_node_script(lambda: self.node_hooks.counts)
-        replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events))
+        replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events), of=(NodeMoved,))
 
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)

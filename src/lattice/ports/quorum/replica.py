@@ -56,9 +56,10 @@ class Replica(Archive, Protocol):
         """The outcomes, in order, of commands that are applied one after the other; raises like `propose`."""
         ...
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+    def subscribe(self, callback: Subscriber, of: tuple[type, ...] = ()) -> Callable[[], None]:
         """Calls back with (index, envelope, events) right after each accepted command was applied; returns what ends that.
 
+        `of` are kinds of events: without one of them among the events of a command there is no call.
         The callback must be short and must not raise; what it raises is logged and counted.
         """
         ...

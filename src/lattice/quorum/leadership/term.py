@@ -48,8 +48,8 @@ class Term:
         self._check()
         return await self._replica.propose_many(commands, actor, based_on=based_on)
 
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        unsubscribe = self._replica.subscribe(callback)
+    def subscribe(self, callback: Subscriber, of: tuple[type, ...] = ()) -> Callable[[], None]:
+        unsubscribe = self._replica.subscribe(callback, of)
         self._unsubscribe.append(unsubscribe)
         return unsubscribe
 

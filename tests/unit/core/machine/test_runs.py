@@ -36,6 +36,15 @@ def test_a_run_goes_from_pending_to_completed_and_gives_its_nodes_back() -> None
     assert world.node("n2").is_free
 
 
+def test_usage_that_was_noted_before_the_end_counts_as_well() -> None:
+    world = World()
+    number = world.running("n1")
+    usage = Usage(read_bytes=1, peak_pids=3)
+    world.must(cmd.NoteUsage(number=number, run=1, node="n1", usage=usage))
+    world.ended(number, "n1")
+    assert world[number].usage == usage
+
+
 @pytest.mark.parametrize(
     ("report", "cause", "exit_code", "signal"),
     [

@@ -81,9 +81,8 @@ class World:
     def ended(self, number: int, node: str, **report: object) -> tuple[ev.AnyEvent, ...]:
         fields = {"run": self[number].run, "seq": 2, "cause": Cause.EXIT, **report}
         usage = fields.pop("usage", None)
-        if isinstance(usage, Usage):
-            self.must(cmd.NoteUsage(number=number, run=self[number].run, node=node, usage=usage))
-        return self.must(cmd.ReportPart(number=number, node=node, phase=PartPhase.ENDED, **fields))  # type: ignore[arg-type]
+        ended = cmd.ReportPart(number=number, node=node, phase=PartPhase.ENDED, **fields)  # type: ignore[arg-type]
+        return self.must(cmd.EndPart(report=ended, usage=usage) if isinstance(usage, Usage) else ended)
 
     def running(self, *nodes: str, **changes: object) -> int:
         """Submits, places and starts an allocation on these nodes."""

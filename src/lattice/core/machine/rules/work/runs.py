@@ -27,7 +27,7 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
     StopIntent,
 )
-from lattice.core.model.work.usage import total_usage
+from lattice.core.model.work.usage import Usage, total_usage
 
 BACKOFF_FIRST_MS = 1_000
 MAX_BACKOFF_MS = 60_000
@@ -35,14 +35,19 @@ MAX_BACKOFF_MS = 60_000
 Events = tuple[ev.AnyEvent, ...]
 
 
-def report(state: State, command: cmd.ReportPart, at: int) -> Events:
-    """A late, repeated or foreign report is accepted and changes nothing."""
+def end(state: State, command: cmd.EndPart, at: int) -> Events:
+    return report(state, command.report, at, command.usage)
+
+
+def report(state: State, command: cmd.ReportPart, at: int, usage: Usage | None = None) -> Events:
+    """A late, repeated or foreign report is accepted and changes nothing. `usage` may come with the end; None = not said."""
     allocation = state.allocations.get(command.number)
     part = _current_part(allocation, command.run, command.node)
     if allocation is None or part is None or command.seq <= part.seq or part.phase is PartPhase.ENDED:
         return ()
     if command.phase is PartPhase.ENDED:
-        ended = part_ended(allocation, _ended_part(allocation, part, command), at)
+        known = part if usage is None else replace(part, usage=usage)
+        ended = part_ended(allocation, _ended_part(allocation, known, command), at)
         return with_emptied(state, prologues.retried(state, allocation, ended), at)
     changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
     return (
