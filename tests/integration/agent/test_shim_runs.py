@@ -103,7 +103,7 @@ def test_what_cannot_be_started_is_refused_with_a_reason(
     status = shim.status(1)
     assert (status["phase"], status["cause"], status["error"]) == ("ended", "launch", error)
     assert agent.events == []
-    assert shim.groups() == []
+    wait_for(lambda: shim.groups() == [], "the cgroups to be removed")
 
 
 def test_program_is_looked_up_in_the_path_of_the_run(shim: ShimProcess, agent: Client) -> None:
@@ -179,7 +179,7 @@ def test_leftovers_of_a_finished_run_are_killed_before_its_end_is_told(shim: Shi
     event = agent.ended(1)
     assert (event["cause"], event["exit_code"]) == ("exit", 4)
     assert not alive(shim.written_pid("survivor"))
-    assert shim.groups() == []
+    wait_for(lambda: shim.groups() == [], "the cgroups to be removed")
 
 
 def test_end_of_one_run_spares_the_processes_of_another(shim: ShimProcess, agent: Client) -> None:

@@ -130,7 +130,7 @@ def test_next_shim_kills_what_a_killed_one_left(shim: ShimProcess, agent: Client
     assert not alive(pid)
     assert not alive(child)
     assert second.ask("list")["runs"] == []
-    assert shim.groups() == []
+    wait_for(lambda: shim.groups() == [], "the cgroups to be removed")
     # What was started once is not started again behind the agent's back.
     assert not second.ask("start", **fields)["ok"]
     assert second.ask("start", **shim.request(1, "true", run=2))["ok"]

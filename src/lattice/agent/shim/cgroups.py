@@ -79,7 +79,7 @@ class Cgroup:
     `namespace` is a descriptor of the file system that its processes see, -1 = the host's; it is closed with the group.
     """
 
-    __slots__ = ("counted", "held", "is_split", "namespace", "path", "twins")
+    __slots__ = ("counted", "held", "is_split", "max_pids", "namespace", "path", "twins")
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Cgroup:
         self.held = held
         self.counted = counted or held
         self.is_split = False
+        self.max_pids = 0  # the limit of its processes, where that is known
         self.namespace = -1
 
     @property
@@ -159,7 +160,7 @@ class Cgroup:
             self.signal(signal.SIGKILL)
 
     def usage(self) -> Usage:
-        usage = read_usage(self.path, self.twins, self.counted)
+        usage = read_usage(self.path, self.twins, self.counted, self.max_pids)
         if usage.oom_kills and self.is_split:
             # On v2 the counter of a group includes those below it; the steps' are theirs.
             own = (f"{self.path}/memory.events.local", f"{self.path}/{MAIN}/memory.events")
@@ -268,6 +269,7 @@ class CgroupRoot:
         more = (controller for controller in COUNTED if controller not in self.roots and self.can_limit(controller))
         counted = tuple(dict.fromkeys((*held, *more)))
         group = Cgroup(f"{self.unified_root}/{name}", twins, held, counted)
+        group.max_pids = limits.pids
         try:
             for folder in group.folders:
                 self._make(folder)

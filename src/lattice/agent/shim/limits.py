@@ -73,14 +73,20 @@ class Limits:
 def _memory_v1(limits: Limits, folder: str) -> None:
     # The limit of memory plus swap may never be below that of memory alone.
     write_text(f"{folder}/memory.limit_in_bytes", str(limits.memory_bytes))
-    if os.path.exists(f"{folder}/memory.memsw.limit_in_bytes"):
-        write_text(f"{folder}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+    _write_if_there(f"{folder}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
 
 
 def _memory_v2(limits: Limits, folder: str) -> None:
     write_text(f"{folder}/memory.max", str(limits.memory_bytes))
-    if os.path.exists(f"{folder}/memory.swap.max"):
-        write_text(f"{folder}/memory.swap.max", "0")
+    _write_if_there(f"{folder}/memory.swap.max", "0")
+
+
+def _write_if_there(path: str, text: str) -> None:
+    """For files that a kernel without accounting of swap does not have."""
+    try:
+        write_text(path, text)
+    except FileNotFoundError:
+        return
 
 
 def _cpu_v1(limits: Limits, folder: str) -> None:

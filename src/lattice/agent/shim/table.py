@@ -462,8 +462,8 @@ class RunTable:
         self._judge(run)
         self._release(run)
         group, run.group = run.group, None
-        if group is not None:
-            self._remove_group(group, REMOVE_TRIES)
+        if isinstance(group, Cgroup):
+            group.close_namespace()
         run.close()
         run.launch = None
         del self._live[run.key]
@@ -472,6 +472,9 @@ class RunTable:
         if not run.error or (run.pid and not answered):
             number, attempt = run.key
             self._tell({"event": "ended", "number": number, "run": attempt, **run.outcome()})
+        if group is not None:
+            # Empty, and nobody's any more: the agent need not wait for that.
+            self._remove_group(group, REMOVE_TRIES)
         self._stop_if_done()
 
     def _judge(self, run: Run) -> None:

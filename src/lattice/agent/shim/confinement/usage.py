@@ -19,11 +19,9 @@ class Usage:
 
     __slots__ = (
         "cpu_s",
-        "memory_mb",
         "oom_kills",
         "peak_memory_mb",
         "peak_pids",
-        "pids",
         "read_bytes",
         "refused_forks",
         "throttled_s",
@@ -32,11 +30,9 @@ class Usage:
 
     def __init__(self, cpu_s: float | None = None, peak_memory_mb: float | None = None, oom_kills: int = 0) -> None:
         self.cpu_s = cpu_s
-        self.memory_mb: float | None = None  # at this moment, as are the `pids`
         self.peak_memory_mb = peak_memory_mb
         self.oom_kills = oom_kills
         self.throttled_s: float | None = None
-        self.pids: int | None = None
         self.peak_pids: int | None = None
         self.refused_forks = 0
         self.read_bytes: int | None = None
@@ -61,8 +57,11 @@ class Usage:
         return figures
 
 
-def read_usage(path: str, twins: dict[str, str], held: tuple[str, ...]) -> Usage:
-    """Of the group at `path` in the v2 hierarchy, whose folders in v1 hierarchies are `twins`; `held` are the controllers it has."""
+def read_usage(path: str, twins: dict[str, str], held: tuple[str, ...], max_pids: int = 0) -> Usage:
+    """Of the group at `path` in the v2 hierarchy, whose folders in v1 hierarchies are `twins`; `held` are the controllers it has.
+
+    Every run waits for this at its end: what cannot have happened is not read. `max_pids` is the limit of its processes, 0 = not known.
+    """
     cpu_us = read_key(f"{path}/cpu.stat", b"usage_usec")
     usage = Usage(cpu_us / 1e6 if cpu_us else None)
     if "memory" in held:
@@ -74,9 +73,9 @@ def read_usage(path: str, twins: dict[str, str], held: tuple[str, ...]) -> Usage
             usage.throttled_s = read_key(f"{path}/cpu.stat", b"throttled_usec") / 1e6
     if "pids" in held:
         folder = twins.get("pids", path)
-        usage.pids = read_figure(f"{folder}/pids.current")
         usage.peak_pids = read_figure(f"{folder}/pids.peak") or None
-        usage.refused_forks = read_key(f"{folder}/pids.events", b"max")
+        if usage.peak_pids is None or usage.peak_pids >= max_pids:
+            usage.refused_forks = read_key(f"{folder}/pids.events", b"max")
     if "io" in held:
         usage.read_bytes, usage.written_bytes = _read_io(f"{path}/io.stat")
     return usage
@@ -84,14 +83,11 @@ def read_usage(path: str, twins: dict[str, str], held: tuple[str, ...]) -> Usage
 
 def _read_memory(usage: Usage, path: str, twin: str | None) -> None:
     if twin is not None:
-        now = read_figure(f"{twin}/memory.usage_in_bytes")
         peak = read_figure(f"{twin}/memory.max_usage_in_bytes")
         usage.oom_kills = read_key(f"{twin}/memory.oom_control", b"oom_kill")
     else:
-        now = read_figure(f"{path}/memory.current")
         peak = read_figure(f"{path}/memory.peak")
         usage.oom_kills = read_key(f"{path}/memory.events", b"oom_kill")
-    usage.memory_mb = now / (1 << 20)
     usage.peak_memory_mb = peak / (1 << 20) if peak else None
 
 
