@@ -59,6 +59,7 @@ from lattice.agent.machine.state import (
     Welcomed,
 )
 from lattice.agent.messages import stimulus_of
+from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import STREAMS, RunFolders
 from lattice.agent.runs.launch import offer_programs
@@ -546,8 +547,8 @@ class Driver:
         return client, await client.list()
 
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
-        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE}
-        features |= self._images.features(listing.mount_kinds)
+        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE, PMIX_FEATURE}
+        features |= self._images.features(listing.mount_kinds) | self._steps.meet_shim(listing)
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:
@@ -560,7 +561,6 @@ class Driver:
                 on_disk[run.key] = end
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
-        self._steps.has_pmi = listing.pmi_service
         self._shim_can = msgspec.structs.replace(listing, runs=(), steps=())
         if lack := what_lacks(listing.limits):
             _log.warning(lack)

@@ -1,8 +1,11 @@
 """What orders say about MPI, and what becomes of a step that its PMI service ended."""
 
+import pytest
+from msgspec.structs import replace
+
 from lattice.control.steps.wireup import choose_port
 from lattice.ports.nodes.agents import KnownStep, PmiUse, StepKey, StepReport, TaskEnd
-from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest
+from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepRefused
 from lattice.testing import scenario
 from tests.unit.control.test_steps import Book
 from tests.unit.control.world import World
@@ -39,6 +42,23 @@ async def test_a_step_may_ask_for_one_protocol_or_for_none() -> None:
     assert (pmi.kinds, pmi.timeout_s) == (("pmi2",), 5.0)
     await book.launch(pmi="none")
     assert launches(book)["n1"].pmi is None
+
+
+@scenario
+async def test_pmix_is_offered_where_all_nodes_have_it_and_refused_by_name_where_one_lacks_it() -> None:
+    world = World()
+    book = Book(world)
+    await book.begin()
+    state = world.replica.state
+    for name, features in (("n1", ("pmix",)), ("n2", ())):
+        node = state.nodes[name]
+        state.nodes[name] = replace(node, hardware=replace(node.hardware, features=features))
+    await book.launch(tasks=1)
+    assert launches(book)["n1"].pmi.kinds == ("pmi1", "pmi2", "pmix")  # type: ignore[union-attr]
+    await book.launch(tasks=3)
+    assert launches(book)["n1"].pmi.kinds == ("pmi1", "pmi2")  # type: ignore[union-attr]
+    with pytest.raises(StepRefused, match="node n2 without PMIx"):
+        await book.launch(tasks=3, pmi="pmix")
 
 
 @scenario

@@ -270,6 +270,7 @@ class StepTable:
             wiring = self._wire(task, asked, theirs, request)
             if step.pmi is not None and (end := step.pmi.take_end(task.rank)) >= 0:
                 wiring.pmi = end
+                step.pmi.add_variables(task.rank, task.launch.env)
                 theirs.append(end)
             home = tree if isinstance(group, StepTrees) else group
             if home is None:

@@ -176,6 +176,7 @@ class RunTable:
             "memory_limit": self._tracker.can_limit("memory"),
             "mounts": isinstance(self._tracker, CgroupRoot),
             "pmi_service": True,
+            "pmix_service": True,
             "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),

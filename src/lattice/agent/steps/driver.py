@@ -13,6 +13,8 @@ from lattice.agent.images.cache import ImageCache
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
 from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
+from lattice.agent.pmix.building import FEATURE as PMIX
+from lattice.agent.pmix.building import find_host
 from lattice.agent.runs.devices import DeviceTable, NoDevices
 from lattice.agent.runs.launch import LaunchRefused, NodeCannotWrite
 from lattice.agent.runs.output import Readers
@@ -47,7 +49,7 @@ class StepDriver:
         cleared: Callable[[], None],
         cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
-        self._site = site
+        self._site = site = replace(site, pmix=find_host(site.folders.root.parent / "libexec"))
         self._cannot_write = cannot_write
         self._devices = devices
         self._pool = pool
@@ -56,8 +58,14 @@ class StepDriver:
         self._find = find
         self._images = images
         self._run_folder = run_folder
-        self.has_pmi = False  # whether the shim starts PMI services, once it has said so
+        self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
+
+    def meet_shim(self, listing: ShimMessage) -> set[str]:
+        """Note what the shim can do; the features of the node that follow from it."""
+        has_pmix = listing.pmix_service and self._site.pmix is not None
+        self._kinds = frozenset(("pmi1", "pmi2") if listing.pmi_service else ()) | {PMIX for _ in range(has_pmix)}
+        return {PMIX} if has_pmix else set()
 
     def start(self) -> None:
         """Recall what an earlier agent launched."""
@@ -140,11 +148,15 @@ class StepDriver:
 
     def _with_pmi(self, launch: LaunchOrder) -> LaunchOrder:
         """The order as the shim can carry it out: one of a release before has no PMI service, and most steps do not need one."""
-        if launch.pmi is None or self.has_pmi:
+        asked = launch.pmi
+        if asked is None or self._kinds.issuperset(asked.kinds):
             return launch
-        if len(launch.pmi.kinds) == 1:
+        if asked.kinds == (PMIX,):
+            raise LaunchRefused("this node has no PMIx any more")
+        if len(asked.kinds) == 1:
             raise LaunchRefused("the shim of this node is older than its agent and has no PMI service")
-        return replace(launch, pmi=None)
+        kinds = tuple(kind for kind in asked.kinds if kind in self._kinds)
+        return replace(launch, pmi=replace(asked, kinds=kinds) if kinds else None)
 
     async def _add_images(self, launch: LaunchOrder, request: dict[str, object]) -> None:
         """The environment as the views make it; and the mounts, for a node where the allocation runs no script that has them."""

@@ -42,7 +42,7 @@ class StepFolders:
     """`reachable` lets other accounts pass through to their own files."""
 
     def __init__(self, state_dir: Path, *, reachable: bool) -> None:
-        self._root = state_dir / "steps"
+        self._root = self.root = state_dir / "steps"
         self._mode = 0o711 if reachable else 0o700
         self._root.mkdir(parents=True, exist_ok=True)
         self._root.chmod(self._mode)

@@ -1,10 +1,12 @@
 """From a launch order to a request to the shim: account, folder, environment of every task. May wait, so called in a thread."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from lattice.agent.pmix.building import FEATURE, PmixHost
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
@@ -25,6 +27,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     size: NodeSize
     limits: LimitSettings = LimitSettings()
+    pmix: PmixHost | None = None
 
 
 def prepare_step(
@@ -73,7 +76,7 @@ def prepare_step(
         "tasks": [_task(task, launch, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
     }
     if launch.pmi is not None:
-        request["pmi"] = _pmi(launch, launch.pmi)
+        request["pmi"] = _pmi(launch, launch.pmi) | _pmix(launch, launch.pmi, site.pmix, folder)
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
     # For a node where the allocation has no run: the step brings its group along.
@@ -119,6 +122,17 @@ def _pmi(launch: LaunchOrder, pmi: PmiOrder) -> dict[str, object]:
         "key": pmi.key.hex(),
         "timeout_s": pmi.timeout_s,
     }
+
+
+def _pmix(launch: LaunchOrder, pmi: PmiOrder, host: PmixHost | None, folder: Path) -> dict[str, object]:
+    """The name of the ranks' space is the same on all nodes, and no other user can guess it."""
+    if host is None or FEATURE not in pmi.kinds:
+        return {}
+    secret = hashlib.blake2b(pmi.key, digest_size=16, person=b"pmix").hexdigest()
+    space = f"{pmi_name(launch)}.{secret}"
+    own = {"{space}": space, "{node}": launch.nodes[launch.node_index]}
+    variables = {name: own.get(value, value) for name, value in host.variables.items()}
+    return {"pmix": {"program": host.program, "space": space, "dir": str(folder / "pmix"), "env": variables}}
 
 
 def pmi_name(launch: LaunchOrder) -> str:

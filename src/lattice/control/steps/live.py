@@ -18,7 +18,7 @@ from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, Step
 
 KEPT_MESSAGE = 2000
 OPEN_MPI = ("libmpi.so.20", "libmpi.so.40")
-OPEN_MPI_CAUSE = "Open MPI needs PMIx: use mpirun in the script"
+OPEN_MPI_CAUSE = "Open MPI needs PMIx: use --pmi=pmix, or mpirun in the script"
 OTHER_CAUSE = "was it built for another process manager, or did it not call MPI_Init?"
 
 

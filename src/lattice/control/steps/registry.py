@@ -124,6 +124,7 @@ class StepRegistry:
         total = lay_out(request.task_request, cpus_left(self._replica.state, allocation))
         if isinstance(total, Misfit):
             raise misfit_refusal(total, allocation)
+        self._wire_up.check(self._replica.state, total.nodes, request)
         if not request.argv and len(programs_of(request, total.size)) < total.size:
             raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")
         if len(self._of.get(allocation.number, {})) >= MAX_LIVE:

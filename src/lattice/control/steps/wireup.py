@@ -12,10 +12,12 @@ from msgspec import Struct
 from lattice.control.steps.plan import StepPlan
 from lattice.core.machine.state import State
 from lattice.core.model.work.layout import Distribution
-from lattice.ports.nodes.steps import LaunchRequest, PmiOrder
+from lattice.ports.nodes.steps import LaunchRequest, PmiOrder, StepRefused
 
 FENCE_TIMEOUT_S = 60.0
-KINDS = {"auto": ("pmi1", "pmi2"), "pmi1": ("pmi1",), "pmi2": ("pmi2",)}
+KINDS = {"auto": ("pmi1", "pmi2"), "pmi1": ("pmi1",), "pmi2": ("pmi2",), "pmix": ("pmix",)}
+PMIX = "pmix"  # also the feature of a node that has it
+NAMED_NODES = 5
 # Below the ports that Linux gives to clients, and apart from those of the PMI services.
 FIRST_PORT = 14_000
 PORTS = 6_000
@@ -40,6 +42,8 @@ class WireUp:
         layout = plan.layout
         host = self._host(state, layout.nodes[0])
         kinds = KINDS.get(request.pmi, ())
+        if request.pmi == "auto" and not _without_pmix(state, layout.nodes):
+            kinds = (*kinds, PMIX)
         pmi = PmiOrder(
             kinds=kinds,
             key=self._key_of(plan.launch_id),
@@ -50,6 +54,20 @@ class WireUp:
         )
         return Meeting(pmi=pmi if kinds else None, host=host, port=plan.port)
 
+    @staticmethod
+    def check(state: State, nodes: Iterable[str], request: LaunchRequest) -> None:
+        """Raises StepRefused where a node cannot do what is asked for."""
+        lacking = _without_pmix(state, nodes) if request.pmi == PMIX else []
+        if not lacking:
+            return
+        more = f" and {len(lacking) - NAMED_NODES} more" if len(lacking) > NAMED_NODES else ""
+        word = "node" if len(lacking) == 1 else "nodes"
+        raise StepRefused(
+            "infeasible",
+            f"{word} {', '.join(lacking[:NAMED_NODES])}{more} without PMIx",
+            hint="use --pmi=auto, leave them out with --nodelist, or ask your administrator to install libpmix there",
+        )
+
     def _host(self, state: State, node: str) -> str:
         """Where others reach the node: as it says itself, as it was heard, or by its name."""
         for address in (state.nodes[node].address, self._host_of(node)):
@@ -57,6 +75,10 @@ class WireUp:
                 host, colon, port = address.rpartition(":")
                 return (host if colon and port.isdigit() else address).strip("[]")
         return node
+
+
+def _without_pmix(state: State, nodes: Iterable[str]) -> list[str]:
+    return [node for node in nodes if PMIX not in state.nodes[node].hardware.features]
 
 
 def choose_port(launch_id: str, taken: Iterable[int]) -> int:

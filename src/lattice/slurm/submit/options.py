@@ -119,7 +119,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("mem-per-cpu", fate=_SHOWN, note="memory per node, from its CPUs"),
     Option("mem-per-gpu", fate=_SHOWN, note="memory per node, from its GPUs"),
     Option("mincpus", fate=_SHOWN, note="CPUs per node, on shared nodes"),
-    Option("mpi", note="none, pmi1, pmi2 and list; pmix is refused", programs="r"),
+    Option("mpi", note="none, pmi1, pmi2, pmix and list", programs="r"),
     Option("msg-timeout", fate=_IGNORED, note=_LAUNCHER, programs="r"),
     Option("multi-prog", takes=_NOTHING, note="several programs by rank", programs="r"),
     Option("network", fate=_IGNORED, note="the site configures the network"),

@@ -31,7 +31,9 @@ class StepLine:
     mpi: str = "auto"
 
 
-MPI_KINDS = ("none", "pmi1", "pmi2")
+MPI_KINDS = ("none", "pmi1", "pmi2", "pmix")
+# Slurm has a type for each version of PMIx that it was built for.
+PMIX_VERSIONS = ("pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5")
 MPI_LIST = "MPI plugin types are...\n" + "".join(f"\t{kind}\n" for kind in MPI_KINDS)
 
 
@@ -39,9 +41,8 @@ def _mpi(word: str) -> str:
     """How the tasks of the step find each other. Raises Fault for what is not available."""
     if not word or word in (*MPI_KINDS, "list"):
         return word or "auto"
-    hint = f"use one of {', '.join(MPI_KINDS)}, or leave --mpi out"
-    if word.partition("_")[0] == "pmix":
-        raise error(PROGRAM, f"--mpi={word} is not available: this cluster has no PMIx; {hint}")
+    if word in PMIX_VERSIONS:
+        return "pmix"
     raise error(PROGRAM, f"invalid MPI type '{word[:60]}', --mpi=list for acceptable types")
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from lattice.agent.shim.launch import mapping, seconds
-from lattice.agent.shim.pmi.ranks import KINDS
+from lattice.agent.shim.pmi.ranks import KINDS, PMIX
 
 DEFAULT_TIMEOUT_S = 60.0
 MIN_KEY_BYTES = 16
 MAX_KEY_BYTES = 64
 
 
+class PmixPlan:
+    """`program` serves, in `directory`; `variables` are those of a rank, with `{rank}` and `{port}` in their values."""
+
+    __slots__ = ("directory", "program", "space", "variables")
+
+    def __init__(self, asked: dict[str, object]) -> None:
+        self.program, self.space, self.directory = (str(asked.get(each) or "") for each in ("program", "space", "dir"))
+        if not (self.program.startswith("/") and self.space and self.directory.startswith("/")):
+            raise ValueError("pmi.pmix has no program, space or directory")
+        self.variables = {str(name): str(value) for name, value in mapping(asked, "env").items()}
+
+
 class PmiPlan:
     """`node_ranks` are the ranks of each of `nodes`, `place` is this node's; `host` is where the first node is reached."""
 
-    __slots__ = ("host", "key", "kinds", "name", "node_ranks", "nodes", "place", "timeout_s")
+    __slots__ = ("host", "key", "kinds", "name", "node_ranks", "nodes", "place", "pmix", "timeout_s")
 
     def __init__(self, asked: dict[str, object]) -> None:
         self.kinds = tuple(str(kind) for kind in _items(asked, "kinds"))
@@ -30,6 +42,7 @@ class PmiPlan:
         self.key = bytes.fromhex(str(asked.get("key") or ""))
         if len(self.nodes) > 1 and not (MIN_KEY_BYTES <= len(self.key) <= MAX_KEY_BYTES and self.host):
             raise ValueError("pmi has no key, or no host")
+        self.pmix = PmixPlan(mapping(asked, "pmix")) if PMIX in self.kinds else None
         self.timeout_s = seconds(asked, "timeout_s", DEFAULT_TIMEOUT_S) or DEFAULT_TIMEOUT_S
 
     @property

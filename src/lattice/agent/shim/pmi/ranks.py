@@ -16,8 +16,9 @@ from lattice.agent.shim.pmi.requests import MAX_KEY, MAX_NAME, MAX_VALUE, BadRan
 from lattice.agent.shim.pmi.space import KeySpace
 
 PMI1, PMI2 = Pmi1Wire.kind, Pmi2Wire.kind
-KINDS = (PMI1, PMI2)
-NAMES = {PMI1: "PMI-1", PMI2: "PMI-2"}
+PMIX = "pmix"  # spoken to libpmix, in a process of its own
+KINDS = (PMI1, PMI2, PMIX)
+NAMES = {PMI1: "PMI-1", PMI2: "PMI-2", PMIX: "PMIx"}
 MAX_FIRST_LINE = 1024
 MAX_ATTRIBUTES = 4096
 MAPPING = "PMI_process_mapping"
@@ -38,17 +39,22 @@ class Aborted:
 class Session:
     """One rank. `wire` is None until its first line is complete."""
 
-    __slots__ = ("first_line", "has_ended", "has_finalized", "in_fence", "output", "rank", "thread", "wire")
+    __slots__ = ("first_line", "has_ended", "has_finalized", "has_pmix", "in_fence", "output", "rank", "thread", "wire")
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.wire: Wire | None = None
         self.first_line = bytearray()
         self.output = bytearray()
+        self.has_pmix = False  # it has connected to the PMIx server
         self.in_fence = False
         self.has_finalized = False
         self.has_ended = False  # its end of the socket is closed
         self.thread = ""  # PMI-2: which thread of the rank waits for the fence
+
+    @property
+    def has_spoken(self) -> bool:
+        return self.wire is not None or self.has_pmix
 
     @property
     def can_come(self) -> bool:
@@ -85,6 +91,20 @@ class LocalRanks:
         if session.wire is not None:
             for request in session.wire.take(data):
                 self._obey(session, session.wire, request)
+
+    def meet_pmix(self, rank: int) -> None:
+        """The rank has connected to the PMIx server. Raises BadRank."""
+        session = self.sessions.get(rank)
+        if session is not None and not session.has_pmix:
+            self._agree(session, PMIX)
+            session.has_pmix = True
+            self.met += 1
+
+    def enter_all(self) -> None:
+        """The PMIx server has all its ranks in the fence."""
+        for session in self.sessions.values():
+            session.in_fence = True
+        self._waits = len(self.sessions)
 
     def closed(self, rank: int) -> None:
         """The rank is gone, or has closed its end."""
@@ -146,7 +166,7 @@ class LocalRanks:
         if kind not in self._kinds:
             raise BadRank(f"speaks {NAMES[kind]}; the step was launched with --pmi={','.join(self._kinds)}")
         if self.kind and kind != self.kind:
-            others = [each.rank for each in self.sessions.values() if each.wire is not None]
+            others = [each.rank for each in self.sessions.values() if each.has_spoken]
             raise BadRank(f"speaks {NAMES[kind]}, but {ranks_text(others)} {NAMES[self.kind]}")
         self.kind = kind
 

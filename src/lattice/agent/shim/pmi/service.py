@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 from collections.abc import Callable
 
 from lattice.agent.shim.loop import Loop, Timer, boot_now
@@ -16,7 +17,8 @@ from lattice.agent.shim.pmi.exchange import Alone, Centre, Closed, Exchange, Spo
 from lattice.agent.shim.pmi.layout import ranks_text
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S, loaded_library
 from lattice.agent.shim.pmi.plan import PmiPlan
-from lattice.agent.shim.pmi.ranks import LocalRanks, Session
+from lattice.agent.shim.pmi.pmix import Events, PmixRanks, job_text
+from lattice.agent.shim.pmi.ranks import PMIX, Aborted, LocalRanks, Session
 from lattice.agent.shim.pmi.requests import BadRank
 from lattice.agent.shim.pmi.space import BadBlob
 
@@ -28,7 +30,14 @@ LEFT_S = 0.5
 class Service:
     """`sockets` are our ends by rank; `control` is the shim's; `folder` is the step's cgroup, empty where there is none."""
 
-    def __init__(self, plan: PmiPlan, sockets: dict[int, int], control: int, folder: str = "") -> None:
+    def __init__(
+        self,
+        plan: PmiPlan,
+        sockets: dict[int, int],
+        control: int,
+        folder: str = "",
+        listener: socket.socket | None = None,
+    ) -> None:
         self._plan = plan
         self._sockets = sockets
         self._control = control
@@ -45,6 +54,7 @@ class Service:
         self._slowest_s = 0.0
         self._told: dict[str, object] = {}
         self._exchange = self._make_exchange()
+        self._pmix = self._make_pmix(listener)
 
     def run(self) -> None:
         for rank, fd in self._sockets.items():
@@ -78,6 +88,14 @@ class Service:
             return Centre(self, self._loop, plan.key, plan.host, plan.nodes, plan.node_ranks)
         except OSError as error:
             return Closed(self, f"PMI: node {plan.node} cannot listen for the other nodes: {error.strerror or error}")
+
+    def _make_pmix(self, listener: socket.socket | None) -> PmixRanks | None:
+        plan = self._plan
+        if listener is None or plan.pmix is None:
+            return None
+        job = job_text(plan.pmix.space, plan.nodes, plan.node_ranks, plan.place, plan.pmix.directory)
+        events = Events(self._met_pmix, self._give_pmix, self._aborted_pmix, self._failed_pmix)
+        return PmixRanks(self._loop, listener, plan.pmix.program, job, events)
 
     # The shim.
 
@@ -178,6 +196,32 @@ class Service:
         if self._ranks.is_waiting and gone:
             self.fail(f"{ranks_text(gone)} on {self._plan.node} ended while others waited in a PMI fence")
 
+    # Ranks that speak PMIx.
+
+    def _met_pmix(self, rank: int) -> None:
+        try:
+            self._ranks.meet_pmix(rank)
+        except BadRank as problem:
+            self.fail(f"rank {rank} on {self._plan.node} {problem}")
+            return
+        self._exchange.met()
+        self._tell_news()
+
+    def _give_pmix(self, blob: bytes) -> None:
+        self._ranks.enter_all()
+        self.began()
+        self._has_given = True
+        self._bytes += len(blob)
+        self._exchange.give(PMIX, blob)
+
+    def _aborted_pmix(self, rank: int, code: int) -> None:
+        if self._ranks.aborted is None:
+            self._ranks.aborted = Aborted(rank, code & 0xFF)
+        self._advance()
+
+    def _failed_pmix(self, why: str) -> None:
+        self.fail(f"PMIx on {self._plan.node}: {why}")
+
     # The fence.
 
     def missing(self) -> list[int]:
@@ -194,11 +238,14 @@ class Service:
             self._exchange.late()
 
     def done(self, result: bytes) -> None:
-        try:
-            self._ranks.space.apply(result)
-        except BadBlob as problem:
-            self.fail(f"PMI: a node sent keys that cannot be read: {problem}")
-            return
+        if self._pmix is not None and self._ranks.kind == PMIX:
+            self._pmix.complete(result)
+        else:
+            try:
+                self._ranks.space.apply(result)
+            except BadBlob as problem:
+                self.fail(f"PMI: a node sent keys that cannot be read: {problem}")
+                return
         self._fences += 1
         self._slowest_s = max(self._slowest_s, boot_now() - self._began_s)
         self._began_s = 0.0

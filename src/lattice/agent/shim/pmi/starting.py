@@ -17,7 +17,8 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Loop
-from lattice.agent.shim.pmi.plan import PmiPlan, plan_of
+from lattice.agent.shim.pmi.plan import PmiPlan, PmixPlan, plan_of
+from lattice.agent.shim.pmi.pmix import listen
 from lattice.agent.shim.pmi.service import Service
 from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, fork_into, keep_only, unblock_signals
 
@@ -33,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class PmiService:
     """One step's service as the shim knows it. `pid` is 0 when it is gone."""
 
-    __slots__ = ("_ours", "_theirs", "abort", "control", "failure", "inbox", "news", "pid")
+    __slots__ = ("_listener", "_ours", "_theirs", "_variables", "abort", "control", "failure", "inbox", "news", "pid")
 
     def __init__(self, ranks: list[int]) -> None:
         self.pid = 0
@@ -44,6 +45,8 @@ class PmiService:
         self.abort: tuple[int, int] | None = None  # rank and code
         self._ours: dict[int, int] = {}  # the service's ends, until it has them
         self._theirs: dict[int, int] = {}  # the ranks' ends, until they are forked
+        self._listener: socket.socket | None = None  # for ranks that speak PMIx, until the service has it
+        self._variables: dict[str, str] = {}  # of these
         try:
             for rank in ranks:
                 ours, theirs = socket.socketpair()
@@ -51,6 +54,16 @@ class PmiService:
         except OSError:
             self.close()
             raise
+
+    def offer_pmix(self, pmix: PmixPlan) -> None:
+        self._listener = listen()
+        port = str(self._listener.getsockname()[1])
+        self._variables = {name: value.replace("{port}", port) for name, value in pmix.variables.items()}
+
+    def add_variables(self, rank: int, env: dict[bytes, bytes]) -> None:
+        """What a rank that speaks PMIx reads."""
+        for name, value in self._variables.items():
+            env[name.encode()] = value.replace("{rank}", str(rank)).encode()
 
     def take_end(self, rank: int) -> int:
         """The end that the rank inherits; the caller closes it. -1 when there is none."""
@@ -62,7 +75,7 @@ class PmiService:
             ours, theirs = socket.socketpair()
             self.control, inner = ours.detach(), theirs.detach()
             os.set_blocking(self.control, False)
-            self.pid = _fork(plan, launch, group, inheritance, self._ours, inner)
+            self.pid = _fork(plan, launch, group, inheritance, self._ours, inner, self._listener)
             os.close(inner)
         except OSError:
             self.close()
@@ -70,6 +83,12 @@ class PmiService:
         for fd in self._ours.values():
             os.close(fd)
         self._ours = {}
+        self._close_listener()
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
 
     def hear(self) -> bool:
         """Read what the service says; False at its end."""
@@ -128,6 +147,7 @@ class PmiService:
 
     def close(self) -> None:
         """Harmless when repeated."""
+        self._close_listener()
         fds = [*self._ours.values(), *self._theirs.values(), self.control]
         self._ours, self._theirs, self.control = {}, {}, -1
         for fd in fds:
@@ -153,6 +173,8 @@ def start_service(
             return None, ""
         launch = Launch({**request, "argv": request.get("argv") or ["-"]})
         service = PmiService(ranks)
+        if plan.pmix is not None:
+            service.offer_pmix(plan.pmix)
         service.start(plan, launch, group, inheritance)
     except (OSError, ValueError) as error:
         return None, f"cannot start the PMI service: {error}"
@@ -174,6 +196,7 @@ def _fork(
     inheritance: Inheritance,
     sockets: dict[int, int],
     control: int,
+    listener: socket.socket | None,
 ) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
@@ -183,7 +206,7 @@ def _fork(
             join_files = group.all_join_files if group is not None else ()
             pid = os.fork()
         if pid == 0:
-            _be_service(plan, launch, group, join_files, inheritance, sockets, control)
+            _be_service(plan, launch, group, join_files, inheritance, sockets, control, listener)
         return pid
     finally:
         unblock_signals()
@@ -197,6 +220,7 @@ def _be_service(
     inheritance: Inheritance,
     sockets: dict[int, int],
     control: int,
+    listener: socket.socket | None,
 ) -> None:
     """Never returns. Signals stay blocked: what is sent to the tasks of the step is not meant for it."""
     try:
@@ -205,8 +229,11 @@ def _be_service(
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
             os.write(fd, b"0")
             os.close(fd)
-        keep_only({control, *sockets.values()})
+        keep_only({control, *sockets.values()} | ({listener.fileno()} if listener is not None else set()))
         inheritance.restore()
+        if plan.pmix is not None:
+            os.mkdir(plan.pmix.directory, 0o700)
+            os.chown(plan.pmix.directory, launch.uid, launch.gid)
         if os.geteuid() == 0:
             os.setgroups(launch.groups)
             os.setresgid(launch.gid, launch.gid, launch.gid)
@@ -214,7 +241,7 @@ def _be_service(
         _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         _libc.prctl(PR_SET_NAME, b"lattice-pmi", 0, 0, 0)
         os.chdir("/")
-        Service(plan, sockets, control, group.folder if group is not None else "").run()
+        Service(plan, sockets, control, group.folder if group is not None else "", listener).run()
     except BaseException as error:  # noqa: BLE001 - the end of a process: the shim learns it, and nothing is above
         os.write(control, json.dumps({"failed": f"the PMI service failed: {error}"}).encode() + b"\n")
     finally:

@@ -118,7 +118,7 @@ def _fill_sharing(parser: argparse.ArgumentParser) -> None:
     add(
         "--pmi",
         metavar="KIND",
-        help="how MPI ranks find each other: auto, pmi1, pmi2 or none (default: auto)",
+        help="how MPI ranks find each other: auto, pmi1, pmi2, pmix or none (default: auto)",
     )
     add("--fence-timeout", metavar="T", help="end the step if MPI ranks wait longer for each other (default: 60s)")
 

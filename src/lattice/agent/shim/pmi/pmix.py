@@ -1,0 +1,201 @@
+"""PMIx for the ranks of a step on one node: listens for them, and starts the server of libpmix with the first that connects.
+
+The server is a program of its own (`agent/pmix/host.c`), run as the user. Ranks are connected through here, so that a step without
+PMIx costs one open port, and all ranks are registered before the first of them is answered.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Callable
+
+from lattice.agent.shim.loop import Loop
+from lattice.agent.shim.pmi.links import Wire
+from lattice.agent.shim.pmi.space import MAX_SPACE_BYTES
+
+READ_BYTES = 1 << 18
+BACKLOG = 1024
+LOOPBACK = "127.0.0.1"
+_HEAD = struct.Struct("!cI")
+_NUMBER = struct.Struct("!I")
+_ABORT = struct.Struct("!Ii")
+
+
+class Events:
+    """What the service wants to know."""
+
+    __slots__ = ("aborted", "failed", "fence", "met")
+
+    def __init__(
+        self,
+        met: Callable[[int], None],
+        fence: Callable[[bytes], None],
+        aborted: Callable[[int, int], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self.met, self.fence, self.aborted, self.failed = met, fence, aborted, failed
+
+
+def listen() -> socket.socket:
+    """A port for the ranks of this node."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.bind((LOOPBACK, 0))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def job_text(space: str, nodes: list[str], node_ranks: list[list[int]], place: int, directory: str) -> bytes:
+    """What the server has to know of the step."""
+    ranks = ";".join(",".join(map(str, each)) for each in node_ranks)
+    size = sum(map(len, node_ranks))
+    return "\n".join((space, str(size), str(place), ",".join(nodes), ranks, directory)).encode()
+
+
+class PmixRanks:
+    """`job` is what the server hears first."""
+
+    def __init__(self, loop: Loop, listener: socket.socket, program: str, job: bytes, events: Events) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._program = program
+        self._job = job
+        self._events = events
+        self._to = self._from = -1  # the server's stdin and stdout
+        self._inbox = bytearray()
+        self._outbox = bytearray()
+        self._port = 0  # of the server, once all ranks are registered
+        self._port_said = 0
+        self._waiting: list[socket.socket] = []
+        loop.watch(listener.fileno(), select.EPOLLIN, self._accept)
+
+    def complete(self, result: bytes) -> None:
+        """The open fence has this result."""
+        self._send(b"D", result)
+
+    # The ranks.
+
+    def _accept(self, _mask: int) -> None:
+        try:
+            connection, address = self._listener.accept()
+        except OSError:
+            return
+        if not is_own(address[1], self._listener.getsockname()[1]):
+            connection.close()
+            return
+        if self._from < 0:
+            self._start()
+        if self._port:
+            self._join(connection)
+        else:
+            self._waiting.append(connection)
+
+    def _join(self, connection: socket.socket) -> None:
+        """Pass everything on between a rank and the server, until one of them closes."""
+        try:
+            inner = socket.create_connection((LOOPBACK, self._port))
+        except OSError:
+            connection.close()
+            return
+        pair: list[Wire] = []
+
+        def ended() -> None:
+            for wire in pair:
+                wire.close()
+
+        pair.append(Wire(self._loop, connection, lambda data: pair[1].send(data), ended))
+        pair.append(Wire(self._loop, inner, lambda data: pair[0].send(data), ended))
+
+    # The server.
+
+    def _start(self) -> None:
+        theirs_in, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        moves = [(os.POSIX_SPAWN_DUP2, theirs_in, 0), (os.POSIX_SPAWN_DUP2, theirs_out, 1)]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": "/"}
+        try:
+            os.posix_spawn(self._program, [self._program], environment, file_actions=moves, setsigmask=[])
+        except OSError as error:
+            self._events.failed(f"cannot start {self._program}: {error.strerror}")
+        os.close(theirs_in)
+        os.close(theirs_out)
+        for fd in (self._to, self._from):
+            os.set_blocking(fd, False)
+        self._loop.watch(self._from, select.EPOLLIN, self._heard)
+        self._send(b"J", self._job)
+
+    def _send(self, kind: bytes, content: bytes) -> None:
+        self._outbox += _HEAD.pack(kind, len(content)) + content
+        self._flush()
+
+    def _flush(self, _mask: int = 0) -> None:
+        try:
+            while self._outbox:
+                del self._outbox[: os.write(self._to, self._outbox[:READ_BYTES])]
+        except BlockingIOError:
+            self._loop.watch(self._to, select.EPOLLOUT, self._flush)
+            return
+        except OSError:
+            self._outbox.clear()
+        self._loop.unwatch(self._to)
+
+    def _heard(self, _mask: int) -> None:
+        try:
+            data = os.read(self._from, READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._loop.unwatch(self._from)
+            self._events.failed("the PMIx server ended")
+            return
+        self._inbox += data
+        while len(self._inbox) >= _HEAD.size:
+            kind, length = _HEAD.unpack_from(self._inbox)
+            if length > MAX_SPACE_BYTES:
+                self._events.failed(f"the PMIx server sent {length:,} bytes")
+                return
+            if len(self._inbox) < _HEAD.size + length:
+                return
+            content = bytes(self._inbox[_HEAD.size : _HEAD.size + length])
+            del self._inbox[: _HEAD.size + length]
+            self._obey(kind, content)
+
+    def _obey(self, kind: bytes, content: bytes) -> None:
+        if kind == b"V" and content.startswith(b"PMIX_SERVER_URI"):
+            port = content.rpartition(b":")[2]
+            self._port_said = int(port) if port.isdigit() else 0
+        elif kind == b"R":
+            self._port = self._port_said
+            waiting, self._waiting = self._waiting, []
+            for connection in waiting:
+                self._join(connection)
+        elif kind == b"C" and len(content) == _NUMBER.size:
+            self._events.met(_NUMBER.unpack(content)[0])
+        elif kind == b"F":
+            self._events.fence(content)
+        elif kind == b"A" and len(content) == _ABORT.size:
+            self._events.aborted(*_ABORT.unpack(content))
+        elif kind == b"X":
+            self._events.failed(content[:500].decode("utf-8", "replace"))
+
+
+def is_own(peer: int, own: int) -> bool:
+    """Whether the other end of a connection over the loopback is a process of this user: the kernel's table says whose it is."""
+    wanted = f"0100007F:{peer:04X} 0100007F:{own:04X} "
+    try:
+        with open("/proc/net/tcp") as table:
+            for line in table:
+                if wanted in line:
+                    return int(line.split()[7]) == os.geteuid()
+    except (OSError, ValueError, IndexError):
+        return False
+    return False
