@@ -29,6 +29,7 @@ SAYS = [
     ["10"],
     ["a", "not enough nodes"],
     ["Completed 0:", "3 ended"],
+    ["328350", "144", "25"],
     ["True", "default"],
     ["stage", "train"],
     ["not found: "],

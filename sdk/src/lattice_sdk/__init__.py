@@ -73,6 +73,8 @@ from lattice_sdk.streams import LogStream, Watch
 
 if TYPE_CHECKING:
     from lattice_sdk.aio import LatticeClient
+    from lattice_sdk.executor.chunks import TaskFailed
+    from lattice_sdk.executor.pool import Executor
 
 __version__ = "0.1.0"
 
@@ -91,6 +93,7 @@ __all__ = [
     "Counts",
     "Details",
     "Event",
+    "Executor",
     "Explanation",
     "Forbidden",
     "Invalid",
@@ -128,6 +131,7 @@ __all__ = [
     "Setting",
     "Submission",
     "TaskCounts",
+    "TaskFailed",
     "Tenant",
     "Unavailable",
     "Unreachable",
@@ -144,9 +148,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The asynchronous client brings a large library along; only who asks for it pays for that."""
+    """Some names bring large libraries along; only a program that asks for them imports those."""
     if name == "LatticeClient":
         from lattice_sdk.aio import LatticeClient
 
         return LatticeClient
+    if name == "Executor":
+        from lattice_sdk.executor.pool import Executor
+
+        return Executor
+    if name == "TaskFailed":
+        from lattice_sdk.executor.chunks import TaskFailed
+
+        return TaskFailed
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -108,6 +108,12 @@ class Client(Blocking, Calls):
     def close(self) -> None:
         self._session.close()
 
+    def twin(self) -> "Client":
+        """Another client for the same cluster, for another thread."""
+        made = Client.__new__(Client)
+        made._session = self._session.twin()
+        return made
+
     def _run(self, steps: Steps[T]) -> T:
         try:
             request = next(steps)
