@@ -272,7 +272,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
             case _:
-                raise ValueError(f"unknown record in chunk of {kind}")
+                assert_never(record)
 
 
 _RegistryRecord = (

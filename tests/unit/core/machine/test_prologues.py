@@ -71,3 +71,12 @@ def test_what_was_cancelled_meanwhile_stays_cancelled() -> None:
     world.must(cmd.CancelAllocation(number=number))
     fail(world, number, "n1")
     assert world[number].state is AllocationState.CANCELLED
+
+
+def test_a_node_that_could_not_start_it_is_named() -> None:
+    world = World()
+    number = world.submit(requeue=RequeuePolicy.NEVER)
+    world.place(number, "n1")
+    world.ended(number, "n1", seq=1, cause=Cause.NODE, prologue_failed=True, message="no space left")
+    assert world[number].message == "requeued: node n1 could not start it: no space left"
+    assert world[number].avoided == ("n1",)

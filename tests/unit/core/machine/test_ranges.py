@@ -260,3 +260,12 @@ def test_a_group_takes_its_rows_along_and_the_digest_forgets_them() -> None:
     world.must(cmd.ArchiveAllocations(numbers=(group,)))
     assert not world.state.folded
     assert world.state.find(group + 1) is None
+
+
+def test_cancel_of_tasks_that_all_run_gives_nothing_up() -> None:
+    world = World()
+    group = group_of(world)
+    running = run_task(world, group, 3, "n1")
+    events = world.must(cmd.CancelAllocation(number=group, positions=((3, 4),)))
+    assert events == (ev.AllocationStopping(number=running, intent=StopIntent.CANCEL),)
+    assert seen(world, group).cancelled == 0

@@ -336,3 +336,16 @@ def test_an_end_empties_a_draining_node() -> None:
 
 def _on(*nodes: str) -> tuple[Share, ...]:
     return tuple(Share(node=node) for node in nodes)
+
+
+def test_what_a_foreign_repeated_or_late_report_says_was_used_changes_nothing() -> None:
+    world = World()
+    number = world.running("n1")
+    usage = Usage(read_bytes=7)
+    assert world.must(cmd.NoteUsage(number=number, run=1, node="n2", usage=usage)) == ()
+    assert world.must(cmd.NoteUsage(number=number, run=9, node="n1", usage=usage)) == ()
+    assert world.must(cmd.NoteUsage(number=99, run=1, node="n1", usage=usage)) == ()
+    assert len(world.must(cmd.NoteUsage(number=number, run=1, node="n1", usage=usage))) == 1
+    assert world.must(cmd.NoteUsage(number=number, run=1, node="n1", usage=usage)) == ()
+    world.ended(number, "n1")
+    assert world.must(cmd.NoteUsage(number=number, run=1, node="n1", usage=Usage())) == ()

@@ -92,3 +92,8 @@ def test_a_reduced_budget_counts_at_once() -> None:
     before = score(world.snapshot(), {}, world.now).total[0]
     world.do(SetTenant(tenant=Tenant(name="physics", on_quota=OnQuota.QUEUE, node_hours_budget=10.0)))
     assert score(world.snapshot(), {}, world.now).total[0] == pytest.approx(before / 100)
+
+
+def test_a_tenant_that_never_ran_anything_has_used_nothing_of_its_budget() -> None:
+    world = world_with(node_hours_budget=10.0)
+    assert used_part(world.snapshot(), "physics", world.now) == 0.0

@@ -1,6 +1,7 @@
 """Fair share along the tree, decay, burst allowance."""
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.core.cycle import Cycle
 from lattice.core.machine.commands import SetProject, SetSetting, SetTenant
@@ -155,3 +156,17 @@ def test_beyond_its_burst_allowance_a_tenant_stands_back_while_others_wait() -> 
     order = snapshot.queue.number[score(snapshot, {}, world.now).order()].tolist()
     assert order.index(mine) == 1
     assert score(snapshot, {}, world.now).total.min() < 0.1
+
+
+def test_where_no_ledger_is_kept_the_end_of_a_run_enters_what_it_used() -> None:
+    world = machine(tenant("physics"))
+    number = world.submit(tenant="physics")
+    world.place(number, "n0")
+    never_ran = world.state.allocations[number]
+    world.report_running(number)
+    world.now += 2 * HOUR
+    ran_for_two_hours = replace(world.state.allocations[number], ended_at=world.now)
+    world.cycle.end_allocation(never_ran)
+    assert not use_ms(world.snapshot().ledger, world.now).any()
+    world.cycle.end_allocation(ran_for_two_hours)
+    assert use_ms(world.snapshot().ledger, world.now).sum() == pytest.approx(2 * HOUR, rel=0.01)

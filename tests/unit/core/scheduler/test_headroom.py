@@ -1,7 +1,8 @@
 """Limits of tenants, users and projects: the plan never goes beyond them and says which one it met."""
 
-from lattice.core.machine.commands import SetProject
-from lattice.core.model.site.tenants import NodeSharing, Project
+from lattice.core.machine.commands import RaiseLevel, SetProject, SetSetting
+from lattice.core.machine.levels import OLDEST
+from lattice.core.model.site.tenants import SENSITIVE, NodeSharing, Project
 from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import FirstCome, World, nodes_of, reason
 
@@ -127,3 +128,34 @@ def test_a_lowered_quota_stops_new_work_and_leaves_the_old_alone() -> None:
     plan = world.run_cycle()
     assert plan.placements == ()
     assert reason(plan, waiting) == "waiting for quota headroom: tenant default uses 3 of 2 nodes, 1 requested"
+
+
+def sensitive_pool(nodes: int) -> World:
+    world = World(scheduler=SENSITIVE)
+    world.do(RaiseLevel(level=OLDEST + 1))
+    world.add_nodes(["n1", "n2", "n3", "n4"])
+    world.do(SetSetting(key="sensitive.pool_size", value=str(nodes)))
+    return world
+
+
+def test_sensitive_work_gets_no_more_nodes_than_its_pool() -> None:
+    world = sensitive_pool(3)
+    first, second = world.submit(Request(nodes=2)), world.submit(Request(nodes=2))
+    plan = world.run_cycle()
+    assert list(nodes_of(plan)) == [first]
+    expected = "waiting for quota headroom: 2 of 3 nodes of the sensitive pool are in use, 2 requested"
+    assert reason(plan, second) == expected
+    assert reason(world.plan(), second) == expected
+
+
+def test_a_range_of_sensitive_work_stops_at_the_pool() -> None:
+    world = sensitive_pool(2)
+    number = world.submit(Request(nodes=1, max_nodes=4))
+    assert len(nodes_of(world.run_cycle())[number]) == 2
+
+
+def test_the_pool_does_not_limit_other_work() -> None:
+    world = sensitive_pool(1)
+    world.set_vcluster("open", scheduler="interactive-fifo")
+    number = world.submit(Request(nodes=3), vcluster="open")
+    assert list(nodes_of(world.run_cycle())) == [number]

@@ -37,3 +37,10 @@ def test_memory_is_bounded() -> None:
         predictor.learn("ann", name, 60)
     numbers = [predictor.hold("ann", name) for name in ("a", "b", "c")]
     assert [expected(predictor, number) for number in numbers] == [0, 60, 60]
+
+
+def test_any_number_of_pairs_may_wait_at_once() -> None:
+    predictor = Predictor()
+    predictor.learn("ann", "job199", 30)
+    numbers = [predictor.hold("ann", f"job{index}") for index in range(200)]
+    assert [expected(predictor, number) for number in (numbers[0], numbers[199])] == [0, 30]
