@@ -157,10 +157,12 @@ def test_a_stop_reaches_the_run_and_may_be_hurried() -> None:
     ]
 
 
-def test_a_stop_during_the_launch_is_carried_out_when_the_run_started() -> None:
+def test_a_stop_during_the_launch_is_told_at_once_and_again_when_the_run_started() -> None:
     state = ready_state()
     step(state, order())
-    assert step(state, StopOrder(key=KEY, grace_s=2.0, why="cancelled")) == []
+    assert step(state, StopOrder(key=KEY, grace_s=2.0, why="cancelled")) == [
+        StopRun(key=KEY, grace_s=2.0, why="cancelled")
+    ]
     instructions = step(state, RunStarted(key=KEY, started_boot_s=5.0))
     assert instructions[-1] == StopRun(key=KEY, grace_s=2.0, why="cancelled")
 

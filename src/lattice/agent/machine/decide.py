@@ -260,9 +260,10 @@ def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
         end = End(cause=EndCause.STOPPED, message=f"stopped before it was started ({stop.why})")
         return _run_ended(state, key, end)
     if run.phase is Phase.STARTING:
-        # The launch is under way; the stop is carried out by `_run_started`.
+        # A shim that has begun the launch ends it: it may wait for a named pipe or a file server for ever.
+        # One that was not asked yet knows nothing of the run; `_run_started` repeats the stop.
         _change(state, key, stop=_sooner(run.stop, stop))
-        return []
+        return [StopRun(key=key, grace_s=stop.grace_s, why=stop.why)]
     _change(state, key, phase=Phase.STOPPING, stop=_sooner(run.stop, stop))
     return [StopRun(key=key, grace_s=stop.grace_s, why=stop.why)]
 
