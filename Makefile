@@ -54,7 +54,7 @@ soak: bytecode  ## the long forms of the tests, ten minutes each; tools/soak say
 	@tools/soak $(SOAK)
 
 coverage: venv  ## branch coverage of the core, which must be complete
-	@$(BIN)/coverage run -m pytest -q tests/unit tests/properties
+	@$(BIN)/coverage run -m pytest -q --timeout=1800 tests/unit tests/properties
 	@$(BIN)/coverage report | tail -n 1
 	@$(BIN)/coverage report --fail-under=100 --include='src/lattice/core/machine/*,src/lattice/core/scheduler/*'
 

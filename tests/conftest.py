@@ -5,6 +5,7 @@ under CI=true it is a failure, so that a gap cannot pass for success."""
 import os
 import shutil
 import signal
+import sys
 from typing import NoReturn
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 # How much of the long forms is run: 1 is all of it, hours of work; nothing or 0 means the everyday forms.
 SOAK = float(os.environ.get("LATTICE_SOAK", "") or 0)
+# Under `make coverage` every line costs many times as much: random walks are shorter and may take longer.
+IS_TRACED = sys.gettrace() is not None
 
 
 def sized(everyday: int, long: int) -> int:

@@ -12,12 +12,12 @@ from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import decode_batch, encode_batch
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from tests.conftest import sized
+from tests.conftest import IS_TRACED, sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.witness import Witness
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-EXAMPLES, STEPS = sized(100, 2_000), sized(100, 200)
+EXAMPLES, STEPS = 15 if IS_TRACED else sized(100, 2_000), sized(100, 200)
 
 
 class Machine(RuleBasedStateMachine):

@@ -13,14 +13,14 @@ from lattice.core.machine.codec import decode_state_chunks, encode_batch, encode
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
-from tests.conftest import SOAK, sized
+from tests.conftest import IS_TRACED, SOAK, sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.witness import Witness
 
 # Of the first ten walks these three together see every command, event and kind of refusal that the ten see.
 EVERYDAY = (1, 3, 7)
 ROUNDS = sized(10, 200)
-COMMANDS_PER_ROUND = 20_000
+COMMANDS_PER_ROUND = 4_000 if IS_TRACED else 20_000
 
 _REPLAY = """
 import sys
@@ -39,7 +39,7 @@ print(state.digest())
 """
 
 
-@pytest.mark.timeout(7200 if SOAK else 300)
+@pytest.mark.timeout(7200 if SOAK or IS_TRACED else 300)
 @pytest.mark.parametrize("seed", range(ROUNDS) if SOAK else EVERYDAY)
 def test_random_commands_keep_every_invariant_and_replay_to_the_same_digest(seed: int, tmp_path: Path) -> None:
     state = State.empty()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.conftest import SOAK, sized
+from tests.conftest import IS_TRACED, SOAK, sized
 from tests.properties.machines import VCLUSTERS, draw_machine
 from tests.properties.plan_witness import PlanWitness
 from tests.unit.core.scheduler.world import World
@@ -25,7 +25,7 @@ def draw_drift(world: World, dice: Random) -> None:
     )
 
 
-@pytest.mark.timeout(1800 if SOAK else 120)
+@pytest.mark.timeout(1800 if SOAK or IS_TRACED else 120)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_placements_beside_drift_satisfy_everything_that_was_asked(seed: int) -> None:

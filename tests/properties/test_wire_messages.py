@@ -20,6 +20,7 @@ from tests.integration.api.grpc_wire import message_of, plain, said
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 INTS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(allow_nan=False)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)  # JSON knows no others
 NAMES = st.lists(TEXTS, min_size=1, max_size=3)
 
 
@@ -116,7 +117,7 @@ ANSWERS = [
         id=st.none() | TEXTS,
         state=TEXTS,
         reason=TEXTS,
-        scores=st.dictionaries(TEXTS, FLOATS, max_size=3),
+        scores=st.dictionaries(TEXTS, FINITE, max_size=3),
         rank=st.none() | SIZES,
         predicted_start=st.none() | TEXTS,
         predicted_nodes=st.lists(TEXTS, max_size=3).map(tuple),

@@ -156,7 +156,7 @@ class Room:
         else:
             count = len(rows)
             amounts = (np.full(count, demand.cpus), demand.memory_mb[kinds], np.full(count, demand.gpus))
-        self._charge(demand, rows, self.now, end)
+        self._charge(demand, rows, end)
         self.free[rows] = False
         self.cpus[rows] -= amounts[0]
         self.memory_mb[rows] -= amounts[1]
@@ -178,14 +178,14 @@ class Room:
         """Reserves what the demand takes of the rows for the allocation or group of that number, which starts at `start`."""
         self._kept[number] = _Kept(demand, rows, start, end)
         self.timeline.occupy(demand, rows, start, end)
-        self._charge(demand, rows, start, end)
+        self._promise(demand, start, end)
         self.bar[rows] = np.minimum(self.bar[rows], start)
         self.has_bars = True
 
     def release(self, number: int) -> None:
         """Takes back what was kept for the number. Slow: the rest is entered anew."""
         gone = self._kept.pop(number)
-        self._charge(gone.demand, gone.rows, gone.start, gone.end, sign=-1)
+        self._promise(gone.demand, gone.start, gone.end, sign=-1)
         self.bar[:] = NEVER
         self._timeline = self._look_ahead()
         for kept in self._kept.values():
@@ -207,7 +207,7 @@ class Room:
     def shortage(self, demand: Demand, rows: Rows, end: int) -> str | None:
         """Which sum, with figures, would be exceeded if the rows were given away; None when none would."""
         if self.power is not None:
-            more = self._power_of(demand, rows, self.now)
+            more = self._power_of(demand, rows)
             if not self.power.fits(more, end):
                 return f"waiting for power: busy nodes draw {self.power.used()} of {self.power.limit} W, {more} W more needed"
         if self.storage is not None and not self.storage.fits(_mbps(demand.request), end):
@@ -216,15 +216,19 @@ class Room:
             return f"waiting for storage bandwidth: {used:g} of {limit:g} GB/s in use, {asked:g} requested"
         return None
 
-    def _charge(self, demand: Demand, rows: Rows, start: int, end: int, *, sign: int = 1) -> None:
+    def _charge(self, demand: Demand, rows: Rows, end: int) -> None:
         if self.power is not None:
-            self.power.take(start, end, sign * self._power_of(demand, rows, start))
+            self.power.take(self.now, end, self._power_of(demand, rows))
         if self.storage is not None:
-            self.storage.take(start, end, sign * _mbps(demand.request))
+            self.storage.take(self.now, end, _mbps(demand.request))
 
-    def _power_of(self, demand: Demand, rows: Rows, start: int) -> int:
+    def _promise(self, demand: Demand, start: int, end: int, *, sign: int = 1) -> None:
+        for total, amount in self.charges(demand):
+            total.take(start, end, sign * amount)
+
+    def _power_of(self, demand: Demand, rows: Rows) -> int:
         """What the rows draw more than now. A share on a node that is busy already costs nothing."""
-        if not demand.is_whole and start == self.now:
+        if not demand.is_whole:
             rows = rows[self.free[rows]]
         nodes = self.snapshot.nodes
         return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())

@@ -56,3 +56,22 @@ def test_storage_bandwidth_is_shared_out() -> None:
     text = reason(plan, second)
     assert text == "waiting for storage bandwidth: 6 of 10 GB/s in use, 6 requested"
     assert {kept.number: kept.start_at for kept in world.plan().reservations} == {second: world.now + HOUR}
+
+
+def test_a_promise_is_not_lost_to_work_that_takes_the_last_of_the_power() -> None:
+    """The next plan looks for the power of the thirstiest nodes: that much has to be kept, whatever the nodes of today draw."""
+    world = FirstCome()
+    for name, power_w in (("a", 300), ("b", 200), ("c", 200), ("d", 200)):
+        world.add_node(name, power_w=power_w)
+    world.do(SetSetting(key="scheduler.power_budget_w", value="900"))
+    endless = world.submit(Request(node_list=("c",)), walltime_s=0)
+    world.submit(Request(node_list=("a",)))
+    world.run_cycle()
+    promised = world.submit(Request(nodes=2, node_list=("a", "b")))
+    late = world.submit(Request(node_list=("d",)), walltime_s=0)
+    first = world.run_cycle()
+    assert "waiting for power" in reason(first, late)
+    starts = {kept.number: kept.start_at for kept in world.plan().reservations}
+    assert starts[promised] == world.now + HOUR
+    world.finish(endless)
+    assert list(nodes_of(world.run_cycle())) == [late]
