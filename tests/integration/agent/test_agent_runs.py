@@ -211,14 +211,14 @@ def test_a_stop_before_its_start_makes_the_late_start_harmless(tmp_path: Path) -
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stdin"])
-def test_a_run_that_waits_for_the_other_end_of_a_pipe_is_stopped(tmp_path: Path, stream: str) -> None:
+@pytest.mark.parametrize("files", [pb.RunFiles(stdout="pipe"), pb.RunFiles(stdin="pipe")], ids=["stdout", "stdin"])
+def test_a_run_that_waits_for_the_other_end_of_a_pipe_is_stopped(tmp_path: Path, files: pb.RunFiles) -> None:
     """Its start is never answered: a stop that waited for the answer would hold the node for ever."""
 
     async def scenario() -> None:
         async with cluster() as (server, _):
             os.mkfifo(tmp_path / "pipe")
-            server.start(KEY, ["touch", str(tmp_path / "ran")], files=pb.RunFiles(**{stream: str(tmp_path / "pipe")}))
+            server.start(KEY, ["touch", str(tmp_path / "ran")], cwd=str(tmp_path), files=files)
             # The agent has given the first start to its shim once a second one has ended.
             server.start((8, 1), ["true"])
             await server.ended((8, 1))

@@ -10,7 +10,7 @@ read is written only at a level that it does not support; `levels.py` knows whic
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import assert_never
+from typing import assert_never, cast
 
 import msgspec
 from msgspec import Struct
@@ -269,10 +269,9 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 | Enrolment()
             ):
                 _load_registry_record(state, record)
-            case (int() as number, bytes() as payload):
+            case _:  # A typed decoder gives one of the above, or a payload.
+                number, payload = cast("tuple[int, bytes]", record)
                 state.put_payload(number, payload)
-            case _:
-                assert_never(record)
 
 
 _RegistryRecord = (
