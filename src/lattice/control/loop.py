@@ -19,6 +19,9 @@ _log = logging.getLogger(__name__)
 PAUSE_AFTER_FAILURE_S = 0.5
 MAX_STREAKS = 1024  # items of one loop whose failures are remembered
 _EVERY = 128  # a long streak is logged at 2, 4, 8, ... and every 128 times
+_MAX_RESTS = 4
+_BUSY_SHARE = 0.5  # of the event loop's time, from which on it counts as busy
+_LATE_S = 0.002  # a timer of an idle machine comes so much later than asked for
 
 failures: Counter[str] = Counter()  # turns, and single items of a turn, that failed, by loop
 repeats: Counter[str] = Counter()  # those of them that failed in the same way as the time before
@@ -163,6 +166,26 @@ class Alarm:
             except TimeoutError:
                 return
         self._event.clear()
+
+
+async def rest_by_load(work_s: float, most_s: float) -> int:
+    """Lets others run for as long as the work took, and again while they need it; returns how often.
+
+    What repeats without end thus takes half of the time of a server that has nothing else to do, and a fifth of that of a busy one.
+    """
+    count = 0
+    while count < _MAX_RESTS:
+        count += 1
+        rest_s = min(work_s, most_s)
+        began_s, used_s = time.monotonic(), time.thread_time()
+        await asyncio.sleep(rest_s)
+        most_s -= rest_s
+        took_s = time.monotonic() - began_s
+        # To come late is to be busy, too: the machine has no CPU left.
+        busy_s = max(time.thread_time() - used_s, took_s - rest_s - _LATE_S)
+        if most_s <= 0 or busy_s < took_s * _BUSY_SHARE:
+            break
+    return count
 
 
 class Slices:

@@ -69,7 +69,7 @@ class LogClock:
 
     def note(self, at: int) -> None:
         """Ensures that the log's time is not behind this time of an entry."""
-        if at > self.now_ms():
+        if at > self._now_ms and at > self.now_ms():
             self._now_ms = float(at)
 
     def accept(self) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 
 from lattice.control import loop
-from lattice.control.loop import MAX_STREAKS, Alarm, Guard, keep_turning
+from lattice.control.loop import MAX_STREAKS, Alarm, Guard, keep_turning, rest_by_load
 from lattice.ports.quorum.log import LogFull
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.testing import scenario
@@ -124,3 +125,24 @@ async def test_a_cancel_at_the_very_moment_of_the_alarm_is_not_lost() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@scenario
+async def test_a_rest_is_as_long_as_the_work_where_nothing_else_runs() -> None:
+    assert await rest_by_load(0.2, 1.0) == 1
+
+
+@scenario
+async def test_a_rest_is_repeated_while_others_need_the_time_up_to_its_bounds() -> None:
+    async def keep_busy() -> None:
+        while True:
+            until = time.thread_time() + 0.005
+            while time.thread_time() < until:
+                pass
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(keep_busy())
+    assert await rest_by_load(0.02, 1.0) == 4
+    assert await rest_by_load(0.02, 0.04) == 2
+    assert await rest_by_load(0.2, 0.02) == 1
+    others.cancel()

@@ -474,7 +474,7 @@ class RunTable:
             number, attempt = run.key
             self._tell({"event": "ended", "number": number, "run": attempt, **run.outcome()})
         if group is not None:
-            # Empty, and nobody's any more: the agent need not wait for that.
+            # Empty by now; the agent need not wait for its removal.
             self._remove_group(group, REMOVE_TRIES)
         self._stop_if_done()
 

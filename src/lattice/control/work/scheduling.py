@@ -1,7 +1,7 @@
 """When to plan, and what becomes of a plan.
 
 The first change that may let something start begins a cycle immediately; further ones are gathered, the longer the more a cycle
-costs, up to the merge time. Placements are proposals: what no longer holds is counted and tried again in a later cycle.
+costs and the busier the server is, up to the merge time. Placements are proposals: what no longer holds is counted and tried again in a later cycle.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, keep_turning, rest_by_load
 from lattice.control.settings import seconds_setting
 from lattice.core.cycle import Cycle, commands
 from lattice.core.machine.commands import Envelope
@@ -86,8 +86,6 @@ _WAKING_AN_EMPTY_QUEUE = tuple(kind for kind in _WAKING if kind not in _OF_NODES
 _SMALL_PLAN_S = 0.002
 _SMALL_QUEUE = 2000
 _SMALL_CLUSTER = 200
-# Planning may take this part of the time when there is always something to plan.
-_REST_PER_CYCLE = 4.0
 
 
 class SchedulingSettings(Struct, frozen=True, kw_only=True):
@@ -191,7 +189,7 @@ class Scheduling:
         except Exception as error:
             self._note_failure(error)
             raise
-        await asyncio.sleep(min(self._settings.merge_s, self._cycle_s * _REST_PER_CYCLE))
+        await rest_by_load(self._cycle_s, self._settings.merge_s)
 
     def _longest_wait_s(self) -> float:
         interval_s = seconds_setting(self._replica.state, "scheduler.cycle_interval_s", self._settings.cycle_interval_s)

@@ -21,16 +21,18 @@ class BadMessage(ValueError):
 
 def seconds(value: float) -> float:
     """The figure, or the nearest that can be meant."""
-    return min(max(value, 0.0), MAX_SECONDS) if math.isfinite(value) else 0.0
+    if 0.0 <= value <= MAX_SECONDS:
+        return value
+    return MAX_SECONDS if MAX_SECONDS < value < math.inf else 0.0
 
 
 def memory_mb(value: int) -> int:
-    return min(value, MAX_MEMORY_MB)
+    return value if value <= MAX_MEMORY_MB else MAX_MEMORY_MB
 
 
 def amount(value: int) -> int:
     """Bytes or processes: sums of many must stay whole numbers that every client can read."""
-    return min(value, MAX_AMOUNT)
+    return value if value <= MAX_AMOUNT else MAX_AMOUNT
 
 
 def line(text: str) -> str:

@@ -100,11 +100,19 @@ _Administrative = (
 )
 
 
+_OF_WORK = frozenset({cmd.SubmitAllocation, cmd.PlaceAllocation, cmd.ReportPart, cmd.EndPart})
+_SILENT = frozenset(
+    {ev.PartChanged, ev.AllocationSubmitted, ev.AllocationPlaced, ev.AllocationStarted, ev.AllocationEnded}
+)
+
+
 def notes_of(
     state: State, envelope: cmd.Envelope, events: Events, changed: tuple[Change, ...] = ()
 ) -> tuple[AuditNote, ...]:
     """What to record of a command that was accepted, led to these events and changed these fields of records."""
     command, actor = envelope.command, envelope.actor
+    if type(command) in _OF_WORK and not state.audit.sensitive and _SILENT.issuperset(map(type, events)):
+        return ()  # nearly all commands of a busy cluster
     if isinstance(command, cmd.RecordAudit):
         return command.notes
     notes: tuple[AuditNote, ...] = ()
