@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -16,6 +16,10 @@ venv: .venv/.stamp  ## make .venv with everything installed
 # Programs are started by the hundred; without this each of them compiles every module where Python may not write bytecode by itself.
 bytecode: venv
 	@$(BIN)/python -m compileall -q src sdk/src
+
+test-bytecode: bytecode
+	@$(BIN)/python -m compileall -q tests
+	@$(BIN)/python tools/rewrite_tests.py
 
 lock: venv  ## rewrite constraints.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --all-extras --generate-hashes \
@@ -30,11 +34,11 @@ down:  ## stop the local cluster
 	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
 
 # Half of the time of a test with real processes is spent waiting for them: two workers for each of two cores.
-test: bytecode  ## run the whole suite; pytest's summary comes last
+test: test-bytecode  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
 	@$(BIN)/pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
-quick: bytecode  ## unit and architecture tests, under 90 seconds
+quick: test-bytecode  ## unit and architecture tests, under 90 seconds
 	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture
 
 check: venv  ## formatting, lint, types, import contracts, architecture tests

@@ -2,6 +2,7 @@
 ask of the machine. What is missing is skipped with a reason in the summary;
 under CI=true it is a failure, so that a gap cannot pass for success."""
 
+import gc
 import os
 import shutil
 import signal
@@ -21,6 +22,15 @@ IS_TRACED = sys.gettrace() is not None
 def sized(everyday: int, long: int) -> int:
     """A number of examples, seeds or rounds: the everyday one, or the share of the long one that was asked for."""
     return max(everyday, int(long * SOAK)) if SOAK else everyday
+
+
+# A worker holds thousands of tests and all that they import. Searched for garbage as often as usual, they cost a third of its time.
+gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end."""
+    gc.freeze()
 
 
 # A shell starts background commands with SIGINT ignored, and so would be all that a test starts and interrupts.
