@@ -123,7 +123,7 @@ class Context:
 
     @property
     def output(self) -> str:
-        """table, wide, json or yaml."""
+        """table, wide, json or yaml; of lists also csv or name."""
         return self.flags.output or self.settings.output_format
 
     @property
@@ -137,6 +137,26 @@ class Context:
         if self.flags.no_color or self.process.environment.get("NO_COLOR"):
             return False
         return self.streams.stderr.isatty() and self.settings.is_coloured
+
+    @property
+    def width(self) -> int | None:
+        """Cells in a line of the terminal that stdout is; None where it is none."""
+        size = self._terminal_size()
+        return None if size is None else size[0]
+
+    @property
+    def height(self) -> int | None:
+        size = self._terminal_size()
+        return None if size is None else size[1]
+
+    def _terminal_size(self) -> tuple[int, int] | None:
+        if not self.streams.stdout.isatty():
+            return None
+        try:
+            columns, lines = os.get_terminal_size(self.streams.stdout.fileno())
+        except (OSError, ValueError):
+            return None
+        return (columns, lines) if columns > 0 and lines > 0 else None
 
     def say(self, text: str) -> None:
         """Print a line for people; omitted with --quiet."""

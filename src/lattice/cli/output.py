@@ -38,8 +38,20 @@ class Column(NamedTuple, Generic[R]):
     is_sparse: bool = False
 
 
-def table(rows: Sequence[R], columns: Sequence[Column[R]], *, wide: bool, coloured: bool) -> str:
-    """Aligned columns under a header row."""
+MIN_CELLS = 12  # a column is not cut below this
+ELLIPSIS = "…"
+
+
+def table(
+    rows: Sequence[R],
+    columns: Sequence[Column[R]],
+    *,
+    wide: bool,
+    coloured: bool,
+    width: int | None = None,
+    headers: bool = True,
+) -> str:
+    """Aligned columns under a header row; long texts are cut where `width` cells are all there are."""
     cells = []
     for column in columns:
         if column.is_wide and not wide:
@@ -47,13 +59,55 @@ def table(rows: Sequence[R], columns: Sequence[Column[R]], *, wide: bool, colour
         texts = [_cell(column.text(row)) for row in rows]
         if column.is_sparse and not wide and all(text == "-" for text in texts):
             continue
-        cells.append([column.head, *texts])
-    widths = [max(map(len, texts)) for texts in cells]
+        cells.append([column.head, *texts] if headers else texts)
+    widths = [max(map(cell_width, texts), default=0) for texts in cells]
+    if width is not None:
+        widths = _fitted(widths, width)
     lines = (
-        "  ".join(_painted(text.ljust(width), text, coloured) for text, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(_painted(text, room, coloured) for text, room in zip(row, widths, strict=True)).rstrip()
         for row in zip(*cells, strict=True)
     )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _fitted(widths: list[int], width: int) -> list[int]:
+    """Narrower columns, the widest first and never the first one, so that a line fits."""
+    widths = list(widths)
+    while (excess := sum(widths) + 2 * (len(widths) - 1) - width) > 0:
+        widest = max(range(1, len(widths)), key=lambda at: widths[at], default=0)
+        if widest == 0 or widths[widest] <= MIN_CELLS:
+            break
+        widths[widest] = max(MIN_CELLS, widths[widest] - excess)
+    return widths
+
+
+def cell_width(text: str) -> int:
+    """Cells on a terminal: two for most East Asian characters and emoji, none for what combines."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    from unicodedata import category, east_asian_width
+
+    if category(char) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if east_asian_width(char) in {"W", "F"} else 1
+
+
+def _clipped(text: str, room: int) -> str:
+    """Padded to `room` cells, or cut to them."""
+    spare = room - cell_width(text)
+    if spare >= 0:
+        return text + " " * spare
+    kept, used = "", 1
+    for char in text:
+        used += _char_width(char)
+        if used > room:
+            break
+        kept += char
+    return kept + ELLIPSIS + " " * (room - cell_width(kept) - 1)
 
 
 def _cell(text: str) -> str:
@@ -68,7 +122,8 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _painted(padded: str, text: str, coloured: bool) -> str:
+def _painted(text: str, room: int, coloured: bool) -> str:
+    padded = _clipped(text, room)
     colour = COLOURS.get(text.removesuffix(" (suspended)")) if coloured else None
     return padded if colour is None else f"\x1b[{colour}m{padded}\x1b[0m"
 
@@ -109,15 +164,43 @@ def show_list(
     columns: Sequence[Column[R]],
     *,
     name: Callable[[R], str] | None = None,
+    headers: bool = True,
+    paged: bool = False,
 ) -> None:
-    """A list in the format asked for; with --quiet only what `name` says of each row."""
+    """A list in the format asked for; with --quiet only what `name` says of each row. On a terminal an empty list says so."""
     if structured(context, rows):
         return
-    if context.flags.quiet and name is not None:
+    if name is not None and (context.flags.quiet or context.output == "name"):
         context.streams.write("".join(f"{name(row)}\n" for row in rows))
         return
+    if context.output == "csv":
+        context.streams.write(csv_text(rows, columns, headers=headers))
+        return
+    if not rows and context.streams.stdout.isatty():
+        context.say("no entries")
+        return
     wide = context.output == "wide"
-    context.streams.write(table(rows, columns, wide=wide, coloured=context.is_coloured))
+    width = None if wide else context.width
+    text = table(rows, columns, wide=wide, coloured=context.is_coloured, width=width, headers=headers)
+    if paged and context.height is not None and len(rows) >= context.height:
+        from lattice.cli.pager import page
+
+        page(context, text)
+    else:
+        context.streams.write(text)
+
+
+def csv_text(rows: Sequence[R], columns: Sequence[Column[R]], *, headers: bool) -> str:
+    """Every column, also those of -o wide; an empty text stays empty."""
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if headers:
+        writer.writerow([column.head for column in columns])
+    writer.writerows([printable(column.text(row)) for column in columns] for row in rows)
+    return out.getvalue()
 
 
 def show_one(context: Context, value: object, pairs: Iterable[tuple[str, str]]) -> None:

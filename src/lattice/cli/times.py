@@ -44,6 +44,34 @@ def local_text(moment: str | None, now: float) -> str:
     return f"{day} {local:%H:%M}"
 
 
+def stamp_text(moment: str | None) -> str:
+    """A moment of the API in local time, to the second: `2026-03-01 10:00:00`."""
+    if not moment:
+        return ""
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return moment
+
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_UTC_TIME = re.compile(r"(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d) UTC")
+
+
+def with_local_times(text: str, now: float) -> str:
+    """A sentence of the server with its times, which are in UTC, in local time."""
+    if "UTC" not in text and "Z" not in text:
+        return text
+
+    def local_clock(match: re.Match[str]) -> str:
+        day = match[1] or f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+        local = datetime.fromisoformat(f"{day}T{match[2]}:00+00:00").astimezone()
+        is_today = local.date() == datetime.fromtimestamp(now).astimezone().date()
+        return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"
+
+    return _UTC_TIME.sub(local_clock, _STAMP.sub(lambda match: local_text(match[0], now), text))
+
+
 def local_with_distance(moment: str | None, now: float) -> str:
     """The same with how far away it is: `today 22:00, in 2 h`, `yesterday 08:30, 26 h ago`."""
     text = local_text(moment, now)

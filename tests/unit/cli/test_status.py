@@ -1,9 +1,13 @@
 """`status`, `history`, `wait`, `usage`, `whoami`: what is shown of allocations, and in which form."""
 
+import time
+
 import pytest
 import yaml
 
-from tests.unit.cli.runner import Cli, StandingClock, allocation, ended
+from lattice.cli.output import Column, cell_width, table
+from lattice.cli.times import with_local_times
+from tests.unit.cli.runner import NOON, Cli, StandingClock, allocation, ended
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 WAITING = allocation(
@@ -59,9 +63,7 @@ def test_wide_shows_who_where_and_how_it_ended(api: FakeApi, cli: Cli) -> None:
     first, second = head.split()[7:13], head.split()[13:]
     assert first == ["TENANT", "PROJECT", "USER", "NODELIST", "CAUSE", "EXIT"]
     assert second == ["CPU_EFF", "MEM_EFF", "SUBMITTED", "TASK", "REASON"]
-    assert (
-        "default  -        alice  n0,n1,n2,n3,+2  signal  signal 9  -        -        2026-03-05T10:00:00.123Z" in row
-    )
+    assert "default  -        alice  n0,n1,n2,n3,+2  signal  signal 9  -        -        2026-03-05 10:00:00" in row
 
 
 def test_a_list_is_an_array_and_one_id_an_object(api: FakeApi, cli: Cli) -> None:
@@ -253,3 +255,91 @@ def test_the_full_page_shows_what_was_asked_for(api: FakeApi, cli: Cli) -> None:
     assert "sh -c" in shown
     assert "gpu_type=h100, features=fast+new, topology=tight, exclude=n3" in shown
     assert "/srv" in shown
+
+
+def test_active_work_comes_first_and_on_a_terminal_the_rest_is_counted(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(18), ended(17)]})
+    assert cli("status", "-q").lines == ["a18", "a17"]
+    cli.is_terminal = True
+    outcome = cli("status", "--no-color")
+    assert [line.split()[0] for line in outcome.lines] == ["ID", "a18", "1"]
+    assert outcome.lines[-1] == "1 ended in the last 5 min: lattice history"
+    assert "a17" in cli("status", "--state=completed", "--no-color").out
+    api.on("GET", "/allocations", {"items": [ended(17)]})
+    assert cli("status", "--no-color").lines == ["1 ended in the last 5 min: lattice history"]
+
+
+def test_an_empty_list_says_so_on_a_terminal(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": []})
+    cli.is_terminal = True
+    assert cli("status").lines == ["no entries"]
+
+
+def test_columns_order_and_headers_are_chosen(api: FakeApi, cli: Cli) -> None:
+    items = [allocation(10, name="b"), allocation(9, name="b"), allocation(100, name="a")]
+    api.on("GET", "/allocations", {"items": items})
+    assert cli("status", "--columns=name,id", "--sort=-name,id").table() == [
+        ["NAME", "ID"],
+        ["b", "a9"],
+        ["b", "a10"],
+        ["a", "a100"],
+    ]
+    assert cli("status", "--columns", "user", "--no-headers").lines == ["alice"] * 3
+    assert [row["id"] for row in cli("status", "--sort", "-id", "-o", "json").json] == ["a100", "a10", "a9"]
+    outcome = cli("status", "--columns=colour")
+    assert outcome.code == 2
+    assert 'there is no column "colour"' in outcome.err
+    assert "one of ID, NAME, STATE" in outcome.err
+
+
+def test_lists_as_csv_and_names(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(name='say "hi", twice')]})
+    assert cli("status", "--columns=id,name,project", "-o", "csv").out == 'ID,NAME,PROJECT\na17,"say ""hi"", twice",\n'
+    assert cli("status", "-o", "name").out == "a17\n"
+    assert cli("status", "--count", "-o", "csv").code == 2
+    api.on("GET", "/accounting", {"items": [ended()]})
+    assert cli("history", "-o", "csv", "--columns=id,completed").out == "ID,COMPLETED\na17,2026-03-05 11:00:00\n"
+
+
+def test_everybodys_work_has_its_user(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation()]})
+    assert "USER" in cli("status", "--all").lines[0]
+    assert "USER" not in cli("status").lines[0]
+
+
+def test_a_terminal_gets_the_newest_of_a_long_history(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/accounting", {"items": [ended(number) for number in range(100)], "next_cursor": "more"})
+    cli.is_terminal = True
+    outcome = cli("history", "--no-color")
+    assert api.last().parameter("limit") == "100"
+    assert "newest 100; use --limit=N" in outcome.err
+    assert len(outcome.lines) == 101
+
+
+def test_times_are_local_for_people_and_utc_for_programs(
+    api: FakeApi, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Zurich")
+    time.tzset()
+    try:
+        api.on("GET", "/accounting", {"items": [ended()]})
+        assert "2026-03-05 12:00:00" in cli("history").out
+        assert cli("history", "-o", "json").json[0]["completed_at"] == "2026-03-05T11:00:00Z"
+        assert with_local_times("the 3rd is free at 14:20 UTC", NOON) == "the 3rd is free at 15:20"
+        assert with_local_times("not before 2026-03-06T21:00:00Z", NOON) == "not before tomorrow 22:00"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_wide_characters_keep_columns_straight_and_long_texts_are_cut_to_the_terminal() -> None:
+    columns = (
+        Column[str]("ID", lambda row: "a1"),
+        Column[str]("NAME", lambda row: row),
+        Column[str]("END", lambda row: "|"),
+    )
+    lines = table(["計算🚀", "plain"], columns, wide=False, coloured=False).splitlines()
+    assert {cell_width(line) for line in lines[1:]} == {cell_width(lines[1])}
+    cut = table(["x" * 80, "計" * 40], columns, wide=False, coloured=False, width=40).splitlines()
+    assert {cell_width(line) for line in cut[1:]} == {38}  # and two for the width of END
+    assert all("…" in line for line in cut[1:])

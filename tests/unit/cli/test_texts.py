@@ -1,11 +1,17 @@
 """Small readers: times, durations, constraints, lists of nodes, directives."""
 
+import io
+from pathlib import Path
+
 import pytest
 
+from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import UsageError
+from lattice.cli.flags import Flags
 from lattice.cli.input.constraints import expand_names, parse_constraints, parse_nodes
 from lattice.cli.input.directives import read_directives
 from lattice.cli.output import Column, sheet, table
+from lattice.cli.pager import page
 from lattice.cli.times import clock_text, parse_duration_s, parse_moment
 from tests.unit.cli.runner import NOON
 
@@ -122,3 +128,13 @@ def test_a_time_that_cannot_be_read_is_answered_with_those_that_can() -> None:
         with pytest.raises(UsageError) as refused:
             parse_moment("yesterday", 0.0, past=past)
         assert refused.value.hint.endswith(hint)
+
+
+@pytest.mark.parametrize(("pager", "shown"), [("sed s/a/b/", b"b17\n"), ("", b"a17\n"), ("no-such-program", b"a17\n")])
+def test_a_long_list_goes_through_the_pager_of_the_user(tmp_path: Path, pager: str, shown: bytes) -> None:
+    path = tmp_path / "shown"
+    with path.open("wb") as out:
+        streams = Streams(stdin=io.BytesIO(), stdout=out, stderr=io.BytesIO())
+        process = Process(streams=streams, environment={"PAGER": pager})
+        page(Context(process=process, flags=Flags()), "a17\n")
+    assert path.read_bytes() == shown

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lattice.cli.arranged import Arranged, add_arranged
 from lattice.cli.context import Context
 from lattice_sdk.models.records import AllocationFilter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class Selection(Arranged):
     """Your own allocations, unless `user` or `all` says otherwise."""
 
     state: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ def add_selection(add: Callable[..., Any]) -> None:
     add("--all", action="store_true", help="show all users' allocations you may see")
     add("--tasks", action="store_true", help="show each task of task groups")
     add("--limit", type=int, metavar="N", help="show only the newest N")
+    add_arranged(add)
 
 
 def selected(options: Selection, context: Context, *, is_anyone: bool = False) -> AllocationFilter:

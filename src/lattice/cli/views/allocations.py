@@ -1,11 +1,12 @@
 """How allocations look in a table."""
 
 from collections.abc import Iterable
+from time import time
 
 from msgspec import UNSET, to_builtins
 
 from lattice.cli.output import Column
-from lattice.cli.times import clock_text
+from lattice.cli.times import clock_text, local_with_distance, stamp_text, with_local_times
 from lattice_sdk.models.records import Allocation, Constraints, Details
 from lattice_sdk.models.runs import RunUsage
 
@@ -57,7 +58,7 @@ def why_text(allocation: Allocation) -> str:
     """Why it waits, stops or failed; nothing when all is as it should be."""
     if allocation.is_terminal:
         return allocation.ending.removeprefix(f"{allocation.id} ") or allocation.message or ""
-    return allocation.reason or ""
+    return with_local_times(allocation.reason or "", time())
 
 
 def percent_text(value: float | None) -> str:
@@ -139,10 +140,13 @@ COLUMNS: tuple[Column[Allocation], ...] = (
     Column("EXIT", outcome_text, is_sparse=True),
     Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
     Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
-    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("SUBMITTED", lambda a: stamp_text(a.submitted_at), is_wide=True),
     Column("TASK", task_text, is_sparse=True),
     Column("REASON", why_text, is_sparse=True),
 )
+
+# Of everybody's work it matters whose it is.
+COLUMNS_OF_ALL = tuple(column._replace(is_wide=column.is_wide and column.head != "USER") for column in COLUMNS)
 
 HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("ID", lambda a: a.id),
@@ -152,14 +156,14 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("EXIT", end_text),
     Column("NODES", nodes_text),
     Column("ELAPSED", elapsed_text),
-    Column("COMPLETED", lambda a: a.completed_at or ""),
+    Column("COMPLETED", lambda a: stamp_text(a.completed_at)),
     Column("USER", lambda a: a.user),
     Column("VCLUSTER", lambda a: a.vcluster),
     Column("TENANT", lambda a: a.tenant, is_wide=True),
     Column("PROJECT", lambda a: a.project or "", is_wide=True),
     Column("NODELIST", node_names, is_wide=True),
-    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
-    Column("STARTED", lambda a: a.started_at or "", is_wide=True),
+    Column("SUBMITTED", lambda a: stamp_text(a.submitted_at), is_wide=True),
+    Column("STARTED", lambda a: stamp_text(a.started_at), is_wide=True),
     Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
     Column("CPU_TIME", lambda a: clock_text(a.cpu_s) if a.started_at else "", is_wide=True),
     Column("PEAK_MB", lambda a: f"{a.peak_memory_mb:g}" if a.started_at else "", is_wide=True),
@@ -172,8 +176,8 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
 )
 
 
-def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
-    """One allocation in full, as far as there is something to say."""
+def allocation_pairs(allocation: Allocation, now: float) -> list[tuple[str, str]]:
+    """One allocation in full, as far as there is something to say; times are local."""
     pairs = [
         ("Allocation", allocation.id),
         ("Task", task_text(allocation)),
@@ -191,12 +195,12 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("DAG", allocation.dag_id or ""),
         ("Depends on", allocation.depends_on),
         ("Mutex", allocation.mutex),
-        ("Deadline", allocation.deadline or ""),
-        ("Submitted", allocation.submitted_at or ""),
-        ("Not before", allocation.eligible_at or ""),
-        ("Started", allocation.started_at or ""),
+        ("Deadline", local_with_distance(allocation.deadline, now)),
+        ("Submitted", local_with_distance(allocation.submitted_at, now)),
+        ("Not before", local_with_distance(allocation.eligible_at, now)),
+        ("Started", local_with_distance(allocation.started_at, now)),
         ("Elapsed", elapsed_text(allocation)),
-        ("Completed", allocation.completed_at or ""),
+        ("Completed", local_with_distance(allocation.completed_at, now)),
         ("Ended with", end_text(allocation)),
         ("Cause", allocation.cause or ""),
         ("Ending", allocation.ending),

@@ -1,31 +1,33 @@
 """How an explanation reads: why it waits, its place, when and where it will start, its score."""
 
+from lattice.cli.times import local_with_distance, with_local_times
 from lattice_sdk.models.records import Explanation
 
 SHOWN_NODES = 16
 TOTAL = "total"
 
 
-def explanation_pairs(why: Explanation) -> list[tuple[str, str]]:
-    """Name and value of each thing that is known of something that waits."""
+def explanation_pairs(why: Explanation, now: float) -> list[tuple[str, str]]:
+    """Name and value of each thing that is known of something that waits; times are local."""
+    reason = with_local_times(why.reason, now)
     if why.rank is None:
-        return [("Reason", why.reason)] if why.reason else []
+        return [("Reason", reason)] if reason else []
     pairs = [
-        ("Reason", why.reason),
+        ("Reason", reason),
         ("Place in queue", str(why.rank)),
-        ("Predicted start", why.predicted_start or "not known"),
+        ("Predicted start", local_with_distance(why.predicted_start, now) or "not known"),
         ("Predicted nodes", _nodes(why)),
         ("Score", _total(why)),
     ]
     return [(name, text) for name, text in pairs if text]
 
 
-def outlook_text(why: Explanation) -> str:
+def outlook_text(why: Explanation, now: float) -> str:
     """What a dry run found out."""
     if why.rank is None:
         return f"It would start now on {_nodes(why)}\n"
-    lines = [f"It would wait: {why.reason}", f"Place in queue: {why.rank}"]
-    start = f"Predicted start: {why.predicted_start or 'not known'}"
+    lines = [f"It would wait: {with_local_times(why.reason, now)}", f"Place in queue: {why.rank}"]
+    start = f"Predicted start: {local_with_distance(why.predicted_start, now) or 'not known'}"
     nodes = _nodes(why)
     lines += [f"{start} on {nodes}" if nodes else start]
     return "".join(f"{line}\n" for line in lines)

@@ -33,7 +33,7 @@ def run(options: Options, context: Context) -> int:
 
 
 def _page(why: Explanation, context: Context) -> str:
-    pairs = [("Allocation", why.id or ""), ("State", why.state), *explanation_pairs(why)]
+    pairs = [("Allocation", why.id or ""), ("State", why.state), *explanation_pairs(why, context.clock.now())]
     if why.state != FAILED or not why.id:
         return sheet(pairs)
     allocation = context.client.get_allocation(why.id)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lattice.cli.arranged import LIST_FORMATS, allow_list_formats, chosen_columns, sorted_rows
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, names_several
@@ -13,7 +14,7 @@ from lattice.cli.input.selection import Selection, add_selection, selected
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
-from lattice.cli.views.allocations import COLUMNS, allocation_pairs, request_pairs, script_text
+from lattice.cli.views.allocations import COLUMNS, COLUMNS_OF_ALL, allocation_pairs, request_pairs, script_text
 from lattice.cli.views.explanations import explanation_pairs
 from lattice_sdk.models.records import FAILED, Allocation, AllocationFilter, Explanation
 
@@ -35,6 +36,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="show only these, including archived ones; a17_[3-7,9] = tasks of a group")
     add_selection(add)
+    allow_list_formats(parser)
     add("--script", action="store_true", help="print what was submitted: the script, or the command")
     add("--count", action="store_true", help="show only the number in each state")
     add("--watch", action="store_true", help="refresh until interrupted")
@@ -55,6 +57,8 @@ def run(options: Options, context: Context) -> int:
 
 
 def _show(options: Options, context: Context) -> int:
+    if context.output in LIST_FORMATS and (options.script or options.count or context.flags.verbose):
+        raise UsageError(f"-o {context.output} is for lists", hint="leave out --script, --count and --verbose")
     if options.script:
         return _show_scripts(options, context)
     if options.count:
@@ -63,10 +67,24 @@ def _show(options: Options, context: Context) -> int:
         return _show_named(options, context)
     groups = options.ids or ("",)
     found = [a for group in groups for a in _found(options, group, context)]
-    found.sort(key=lambda allocation: allocation.number)
+    found.sort(key=lambda allocation: (allocation.is_terminal, allocation.number))
     remember(context, allocations=(allocation.id for allocation in found))
-    _print(found, options, context)
+    ended = [allocation for allocation in found if allocation.is_terminal]
+    if not ended or not _is_folded(options, context):
+        _print(found, options, context)
+        return OK
+    active = [allocation for allocation in found if not allocation.is_terminal]
+    if active:
+        _print(active, options, context)
+    context.say(f"{len(ended)} ended in the last 5 min: lattice history")
     return OK
+
+
+def _is_folded(options: Options, context: Context) -> bool:
+    """Whether what has ended is only counted: for a person who asked for nothing in particular."""
+    is_particular = options.ids or options.state or options.watch or options.columns or options.sort
+    is_for_eyes = context.streams.stdout.isatty() and context.output in {"table", "wide"}
+    return is_for_eyes and not is_particular and not context.flags.quiet
 
 
 def _show_scripts(options: Options, context: Context) -> int:
@@ -99,10 +117,10 @@ def _show_in_full(options: Options, context: Context) -> int:
     pages = (
         sheet(
             [
-                *allocation_pairs(allocation),
+                *allocation_pairs(allocation, context.clock.now()),
                 *_failed_tasks(allocation, context),
                 *request_pairs(allocation),
-                *_reasons(allocation, why),
+                *_reasons(allocation, why, context.clock.now()),
             ]
         )
         for allocation, why in found
@@ -121,9 +139,9 @@ def _failed_tasks(allocation: Allocation, context: Context) -> list[tuple[str, s
     return [("Failed tasks", index_ranges(task_indices(allocation.id, context, states=(FAILED,))))]
 
 
-def _reasons(allocation: Allocation, why: Explanation) -> list[tuple[str, str]]:
+def _reasons(allocation: Allocation, why: Explanation, now: float) -> list[tuple[str, str]]:
     """Of what has ended the sheet has said it."""
-    return [] if allocation.is_terminal else explanation_pairs(why)
+    return [] if allocation.is_terminal else explanation_pairs(why, now)
 
 
 def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:
@@ -134,7 +152,10 @@ def _print(found: list[Allocation], options: Options, context: Context) -> None:
     if options.watch and context.output in {"json", "yaml"}:
         show_line(context, found)
     else:
-        show_list(context, found, COLUMNS, name=lambda allocation: allocation.id)
+        columns = COLUMNS_OF_ALL if options.all else COLUMNS
+        rows = sorted_rows(options, found, columns)
+        chosen = chosen_columns(options, columns)
+        show_list(context, rows, chosen, name=lambda allocation: allocation.id, headers=not options.no_headers)
 
 
 def _found(options: Options, group: str, context: Context) -> list[Allocation]:
@@ -161,6 +182,7 @@ def _show_count(options: Options, context: Context) -> int:
 COMMAND = Command(
     options=Options,
     has_vcluster=True,
+    dashed=frozenset({"--sort"}),
     fill=fill,
     run=run,
     examples=(
@@ -169,6 +191,7 @@ COMMAND = Command(
         "lattice status a17 --verbose",
         "lattice status a17 --script",
         "lattice status --state=running,pending --all",
+        "lattice status --columns=id,name,elapsed --sort=-elapsed -o csv",
         "lattice status --watch",
     ),
 )

@@ -316,7 +316,7 @@ def show_dry_run(submission: Submission, options: SubmitOptions, context: Contex
     outlook = context.client.dry_run(submission)
     tell_of_submission(outlook, context)
     if not structured(context, outlook):
-        context.streams.write(outlook_text(outlook))
+        context.streams.write(outlook_text(outlook, context.clock.now()))
     return OK
 
 
