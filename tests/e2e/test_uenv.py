@@ -144,7 +144,7 @@ def refused(cluster: LocalCluster, *words: str) -> "subprocess.CompletedProcess[
         (["--uenv", "/no/such.squashfs"], "/no/such.squashfs: No such file or directory", "you can read"),
         (["--uenv", "/etc/passwd"], "it is not a squashfs image", "mksquashfs"),
         (["--uenv", f"{LABEL}@sha256:{'0' * 64}"], "has the digest", ""),
-        (["--uenv", LABEL, "--image", "x"], "--image is not supported", ""),
+        (["--uenv", LABEL, "--image", "x"], "--image and --uenv exclude each other", "one of the two"),
     ],
 )
 def test_mistake_is_refused_with_a_hint(cluster: LocalCluster, words: list[str], message: str, hint: str) -> None:

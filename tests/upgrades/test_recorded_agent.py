@@ -39,7 +39,17 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         if field.required or getattr(order(LIVE), field.name) not in (field.default, (), {})
     }
     # Those are in files of their own, or newer than the first release.
-    own_or_newer = {"script", "script_args", "token", "umask", "submission", "images", "views", "node_cpus"}
+    own_or_newer = {
+        "script",
+        "script_args",
+        "token",
+        "umask",
+        "submission",
+        "images",
+        "views",
+        "node_cpus",
+        "container",
+    }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lattice_sdk.models.moments import Duration, Moment
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import Constraints, LifecycleRequest, OutputFiles, ResourceRequest, Submission
+from lattice_sdk.models.runs import ContainerOptions
 
 
 class AllocationSpec(Struct, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     uenv: str = ""
     view: str = ""
     tools_uenv: str = ""
+    image: str = ""
+    container: ContainerOptions | None = None
     cwd: str = ""
     per_node: bool | None = None
     hold: bool = False
@@ -68,6 +71,8 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
             uenv=self.uenv,
             view=self.view,
             tools_uenv=self.tools_uenv,
+            image=self.image,
+            container=self.container,
             cwd=self.cwd,
             priority=self.priority,
             per_node=self.per_node,

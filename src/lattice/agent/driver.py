@@ -20,6 +20,8 @@ from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone, agree_with
+from lattice.agent.containers.node import FEATURE as CONTAINER_FEATURE
+from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.hooks.runner import HookRunner
@@ -114,7 +116,8 @@ class Driver:
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
         self._images, facts = NodeImages(settings.cache_dir), settings.facts
-        self._hooks = HookRunner(launch_hooks(settings, self._images.cache), self._folders.path)
+        self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
+        self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
@@ -152,7 +155,7 @@ class Driver:
             spawn=self._spawn,
             find=lambda key: self.state.find(key),
             run_folder=self._folders.path,
-            images=self._images.cache,
+            containers=self._containers,
             cleared=lambda: self.feed(StepsCleared()),
             cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
@@ -547,8 +550,9 @@ class Driver:
         return client, await client.list()
 
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
-        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE, PMIX_FEATURE}
-        features |= self._images.features(listing.mount_kinds) | self._steps.meet_shim(listing)
+        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE}
+        features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
+        features |= self._steps.meet_shim(listing)
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:

@@ -8,12 +8,13 @@ from typing import Protocol
 
 import msgspec
 
+from lattice.agent.containers.node import NodeContainers
+from lattice.agent.hooks.container import ContainerHook
 from lattice.agent.hooks.images import ImagesHook
 from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.scratch import ScratchHook
 from lattice.agent.hooks.site_programs import SiteProgramsHook
-from lattice.agent.images.cache import ImageCache
 from lattice.agent.machine.state import Run, RunRefused, RunStarted, Stimulus
 from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
@@ -60,14 +61,15 @@ class Surroundings(Protocol):
         ...
 
 
-def launch_hooks(settings: Settings, cache: ImageCache | None) -> list[LaunchHook]:
+def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchHook]:
     """The hooks of this node, in the order in which they prepare a run. Images come before what may hide the cache."""
     hooks: list[LaunchHook] = []
     if settings.hooks.prologue or settings.hooks.epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
-    hooks.append(ImagesHook(cache))
+    hooks.append(ImagesHook(containers.cache))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
+    hooks.append(ContainerHook(containers))
     return hooks
 
 
@@ -106,6 +108,7 @@ class Launcher:
             self._check_shim(request)
             await self._hooks.prepare(order, request)
             if request.get("mounts") and not self._agent.can_mount:
+                self._hooks.settle(request)
                 await self._hooks.undo(order.key, order.allocation_id)
                 raise HookFailed(
                     "the shim of this node cannot mount for a run: it is older than the agent, or not root"
@@ -126,9 +129,10 @@ class Launcher:
         run = self._agent.find_run(order.key)
         if run is None or run.phase is not Phase.STARTING or not shim_id or self._agent.shim_id != shim_id:
             # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
+            self._hooks.settle(request)
             await self._hooks.undo(order.key, order.allocation_id)
             return
-        self._agent.ask_shim(request, lambda answer: self._answered(order, answer))
+        self._agent.ask_shim(request, lambda answer: self._answered(order, request, answer))
 
     def _prepare(
         self, order: StartOrder, shim_id: str, devices: Devices, account: Account | None = None
@@ -152,7 +156,8 @@ class Launcher:
                 "restart it when its work has ended"
             )
 
-    def _answered(self, order: StartOrder, answer: ShimMessage) -> None:
+    def _answered(self, order: StartOrder, request: dict[str, object], answer: ShimMessage) -> None:
+        self._hooks.settle(request)
         if answer.ok:
             about = {"allocation_id": order.allocation_id, "number": order.key.number, "run": order.key.run}
             _log.info("run started, pid %d", answer.pid, extra=about)

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from lattice.agent.checks.options import Check
+from lattice.agent.containers.node import ContainerSettings
 from lattice.agent.discovery.hardware_file import HardwareFile
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
 from lattice.agent.hooks.site_programs import SiteHooks
@@ -30,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: SiteHooks = SiteHooks()
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     cache_dir: Path | None = None  # None = this node mounts no images
+    containers: ContainerSettings = ContainerSettings()
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()

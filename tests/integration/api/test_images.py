@@ -33,7 +33,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def furnish(world: World, images: Path) -> None:
     world.services.images = DirectoryRegistry(images)
-    await world.do(RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096, features=("uenv",))))
+    await world.do(RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096, features=("uenv", "container"))))
 
 
 def work_of(world: World, number: int) -> Work:
@@ -67,7 +67,7 @@ def test_name_becomes_the_digest_of_its_bytes(body: dict[str, Any], images: Path
 
 @in_world
 async def test_path_with_its_digest_is_taken_for_the_node_to_read_as_the_user(world: World) -> None:
-    await world.do(RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096, features=("uenv",))))
+    await world.do(RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096, features=("uenv", "container"))))
     made = await world.submit(uenv=f"{PATH}:/user-environment", view="any")
     (image,) = work_of(world, made["number"]).images
     assert (image.source, image.digest, image.mount) == ("/store/x.squashfs", DIGEST, "/user-environment")
@@ -102,7 +102,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"uenv": f"{LABEL}@sha256:{DIGEST}"}, f"not sha256:{DIGEST}", ""),
     ({"uenv": LABEL, "environment": {"uenv": OTHER}}, "environment.uenv: says", "one of the two"),
     ({"uenv": LABEL, "environment": {"image": "x"}}, "image and uenv exclude each other", "one of the two"),
-    ({"environment": {"image": "x"}}, "environment.image: is not supported", "uenv"),
+    ({"environment": {"image": "greter/1.0:v1"}}, 'image: unknown image "greter/1.0:v1"', f"did you mean {LABEL}"),
+    ({"image": "oci:/store/x:v1"}, "is given without its digest", "lattice submit"),
+    ({"image": f"oci:x:v1@sha256:{DIGEST}"}, "is not an absolute path", "lattice submit"),
+    ({"image": LABEL, "container": {"mounts": ["/a:/proc/x"]}}, "nothing may be mounted on /proc/x", "/data"),
+    ({"image": LABEL, "container": {"mounts": ["a:/x"]}}, "a is not an absolute path", "/SRC:/DST"),
+    ({"container": {"writable": True}}, "options of a container need an image", "image"),
 ]
 
 

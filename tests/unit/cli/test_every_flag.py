@@ -21,6 +21,7 @@ SUBMIT = {
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1"},
+    "--image": "a/1:v1",
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},
 }
 # Flags that mean something only beside others.
@@ -28,6 +29,10 @@ BESIDE = {
     "--notify-to": ("mail:a@b.org", ["--notify=end"]),
     "--open-mode": ("append", ["--stdout=/tmp/o"]),
     "--view": ("default", ["--uenv=a/1:v1"]),
+    "--mount": ("/a:/b", ["--image=a/1:v1"]),
+    "--container-writable": ("", ["--image=a/1:v1"]),
+    "--container-workdir": ("/b", ["--image=a/1:v1"]),
+    "--no-home": ("", ["--image=a/1:v1"]),
 }
 LAUNCH = {
     **{"-n": "3", "--ntasks": "3", "-N": "1", "--nodes": "1", "--ntasks-per-node": "2", "--tasks-per-node": "2"},

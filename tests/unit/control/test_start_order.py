@@ -8,7 +8,7 @@ from msgspec.structs import fields
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node
-from lattice.ports.nodes.agents import ImageOrder, StartOrder
+from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OutputFiles
 from tests.unit.control.test_run_files import record
@@ -23,6 +23,7 @@ VALUES: dict[str, Any] = {
         "umask": 0o27,
         "images": (ImageOrder(reference="tools/1:v1", digest="ab" * 32, source="/srv/tools.squashfs"),),
         "views": ("default",),
+        "container": ContainerOrder(image=ImageOrder(reference="x", digest="ab" * 32, source="/srv/x.squashfs")),
     },
 }
 

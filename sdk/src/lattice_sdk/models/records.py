@@ -12,7 +12,7 @@ from lattice_sdk.models.health import NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
 from lattice_sdk.models.moments import Duration, Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
-from lattice_sdk.models.runs import ImageInfo, RunUsage
+from lattice_sdk.models.runs import ContainerInfo, ContainerOptions, ImageInfo, InUse, RunUsage
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
@@ -79,6 +79,7 @@ class Details(Struct, frozen=True, kw_only=True):
     umask: str | None = None  # in octal
     uenv: list[ImageInfo] = []
     view: list[str] = []
+    container: ContainerInfo | None = None
     max_nodes: int | None = None
     constraints: Constraints | None = None
     exclusive: bool | None = None
@@ -221,11 +222,6 @@ class Node(Struct, frozen=True, kw_only=True):
     reports_through: str = ""
     vitals: NodeVitals | None = None
     checks: list[NodeCheck] = []
-
-
-class InUse(Struct, frozen=True, kw_only=True):
-    nodes: int = 0
-    allocations: int = 0
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -544,6 +540,8 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]; a path needs its digest, PATH@sha256:DIGEST
     view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
     tools_uenv: str = ""
+    image: str = ""  # the work runs inside this container image; a path needs its digest
+    container: ContainerOptions | None = None
     cwd: str = ""
     submit_dir: str = ""
     umask: int | None = None  # of the work and its files; None = 022

@@ -11,6 +11,26 @@ class ImageInfo(Struct, frozen=True, kw_only=True):
     mount: str = ""  # empty = where the image itself wants to be
 
 
+class ContainerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the container of `image` is set up."""
+
+    mounts: list[str] = []  # SRC:DST[:ro] of what you may read
+    writable: bool = False  # changes to the image are kept in memory until the run ends
+    workdir: str = ""  # where it starts; empty = cwd
+    no_home: bool = False  # without your home directory
+
+
+class ContainerInfo(Struct, frozen=True, kw_only=True):
+    """The container of an allocation: always the image with this sha256, of its file or of its manifest."""
+
+    image: str
+    digest: str
+    mounts: list[str] = []
+    writable: bool = False
+    workdir: str = ""
+    no_home: bool = False
+
+
 class RunUsage(Struct, frozen=True, kw_only=True):
     """What a run or a step used beyond CPU time and memory; 0 also where a node does not measure it."""
 
@@ -18,3 +38,10 @@ class RunUsage(Struct, frozen=True, kw_only=True):
     read_bytes: int = 0  # from storage, on all nodes
     written_bytes: int = 0
     peak_pids: int = 0  # processes and threads at the same time, on the node that had most
+
+
+class InUse(Struct, frozen=True, kw_only=True):
+    """What the runs of a tenant hold now."""
+
+    nodes: int = 0
+    allocations: int = 0

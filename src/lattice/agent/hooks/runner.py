@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left, RunImpossible
@@ -10,6 +10,7 @@ from lattice.agent.hooks.record import close_record, read_record, write_record
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 IMAGES = "images"
+CONTAINER = "container"
 
 _log = logging.getLogger(__name__)
 
@@ -18,15 +19,21 @@ class HookRunner:
     """`folder_of` says where a run keeps its record. A hook that is no longer configured leaves its part of a record behind: it is
     logged, since nothing is left to undo it."""
 
-    def __init__(self, hooks: Sequence[LaunchHook], folder_of: Callable[[RunKey], Path]) -> None:
+    def __init__(
+        self,
+        hooks: Sequence[LaunchHook],
+        folder_of: Callable[[RunKey], Path],
+        settle: Callable[[Mapping[str, object]], None] = lambda _: None,
+    ) -> None:
         self._hooks = tuple(hooks)
+        self.settle = settle  # called when the shim has answered a request, or will never be asked
         self._folder_of = folder_of
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
 
     @property
     def needs_undo(self) -> bool:
         """Whether any hook may have something to undo; those of images never do."""
-        return any(hook.name != IMAGES for hook in self._hooks)
+        return any(hook.name not in (IMAGES, CONTAINER) for hook in self._hooks)
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone."""

@@ -3,6 +3,7 @@
     CACHE/uenv/DIGEST.squashfs   the image
     CACHE/uenv/DIGEST.json       what it is called, when it was used last, in which boot of the node its bytes were verified
     CACHE/uenv/DIGEST.part       an image on its way, locked by its fetcher
+    CACHE/uenv/DIGEST.unpack/    the layers of an OCI image on its way; its digest is that of the manifest
 
 An image is in use while a loop device lies over it; the kernel tells, so that no crash leaves a pin behind. Functions here wait for
 disks and locks and are called in threads.
@@ -19,7 +20,11 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.images.layouts import LayoutBlobs, Unpacked, blob_order, unpack
 from lattice.agent.images.sources import Reader, SourceFailed, identify, opened
+from lattice.agent.images.unpacking import UnpackingFailed
+from lattice.images.containers import OCI
+from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ImageOrder
 
 CHUNK = 1 << 20
@@ -27,6 +32,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOPS = Path("/sys/block")
 MAX_KNOWN_FILES = 10_000
 DEFAULT_MIN_FREE = 1 << 30
+UNPACKING = ".unpack"
 
 Progress = Callable[[int], None]
 
@@ -51,6 +57,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     used_s: float
     boot_id: str = ""
     sticky: bool = False
+    unpacked: Unpacked | None = None  # of an OCI image
 
 
 _decoder = msgspec.json.Decoder(Entry)
@@ -74,6 +81,7 @@ class ImageCache:
         for part in self._folder.glob("*.part"):
             with contextlib.suppress(OSError, BlockingIOError), open(part, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(part.with_suffix(UNPACKING), ignore_errors=True)
                 part.unlink()
 
     def path(self, digest: str) -> Path:
@@ -92,14 +100,50 @@ class ImageCache:
         """
         path = self.path(image.digest)
         with self._alone(image.digest, is_stopped) as part:
+            unpacked = None
             if not self._is_good(image, path):
-                self._fetch(image, reader, part, is_stopped, progress)
-                part.chmod(0o400)
-                part.replace(path)
+                made, unpacked = self._bring(image, reader, part, is_stopped, progress)
+                made.chmod(0o400)
+                made.replace(path)
+                shutil.rmtree(part.with_suffix(UNPACKING), ignore_errors=True)
             elif image.by_user:
-                self._check_reader(image, reader, is_stopped)
-            self._note(image, path)
+                for each in self._files_of(image):
+                    self._check_reader(each, reader, is_stopped)
+            self._note(image, path, unpacked)
         return path
+
+    def unpacked(self, digest: str) -> Unpacked:
+        """What an OCI image says of itself; nothing for other images."""
+        entry = self._entry(digest)
+        return Unpacked() if entry is None or entry.unpacked is None else entry.unpacked
+
+    def _bring(
+        self, image: ImageOrder, reader: Reader, part: Path, is_stopped: Callable[[], bool], progress: Progress
+    ) -> tuple[Path, Unpacked | None]:
+        if image.kind != OCI:
+            self._fetch(image, reader, part, is_stopped, progress)
+            return part, None
+        folder = part.with_suffix(UNPACKING)
+        try:
+            return unpack(image, LayoutBlobs(image, reader), folder, self._room(), is_stopped, progress)
+        except UnpackingFailed as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if is_stopped():
+                raise FetchStopped from error
+            raise CacheFull(f"{image.reference}: {error}") from error
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, BadImage):
+                raise BadImage(f"{image.reference}: {error}") from error
+            raise
+
+    def _files_of(self, image: ImageOrder) -> list[ImageOrder]:
+        """What somebody must be able to read who wants to have the image."""
+        return (
+            [blob_order(image, digest) for digest in self.unpacked(image.digest).blobs]
+            if image.kind == OCI
+            else [image]
+        )
 
     def entries(self) -> dict[str, Entry]:
         """What is there, by digest."""
@@ -142,10 +186,11 @@ class ImageCache:
         if not path.exists():
             return False
         entry = self._entry(image.digest)
-        if entry is not None and entry.boot_id == self._boot_id:
+        if entry is not None and entry.boot_id == self._boot_id and (image.kind != OCI or entry.unpacked is not None):
             return True
+        wanted = image.digest if image.kind != OCI else (entry.unpacked.content if entry and entry.unpacked else "")
         with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() == image.digest:
+            if hashlib.file_digest(file, "sha256").hexdigest() == wanted:
                 return True
         path.unlink()
         return False
@@ -217,7 +262,7 @@ class ImageCache:
         except (OSError, msgspec.DecodeError):
             return None
 
-    def _note(self, image: ImageOrder, path: Path) -> None:
+    def _note(self, image: ImageOrder, path: Path, unpacked: Unpacked | None = None) -> None:
         old = self._entry(image.digest)
         entry = Entry(
             reference=image.reference,
@@ -225,6 +270,7 @@ class ImageCache:
             used_s=self._now_s(),
             boot_id=self._boot_id,
             sticky=old is not None and old.sticky,
+            unpacked=unpacked or (None if old is None else old.unpacked),
         )
         draft = self._folder / f"{image.digest}.json.{os.getpid()}"
         draft.write_bytes(_encoder.encode(entry))

@@ -117,7 +117,9 @@ def _be_copier(
     code = 1
     try:
         os.setsid()
-        if launch.namespace >= 0:
+        if (
+            launch.namespace >= 0 and not launch.is_sealed
+        ):  # files of the user's choice lie on the node, not in a container
             enter_namespace(launch.namespace)
         keep_only({gate, note, *(fd for pair in copied for fd in pair[:2])})
         inheritance.restore()

@@ -18,6 +18,7 @@ import struct
 import termios
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.seal import drop_capabilities, seal
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.namespace import enter_namespace
 from lattice.agent.shim.tree import ProcessTree
@@ -224,6 +225,8 @@ def _become(
         for number, pair in launch.rlimits:
             resource.setrlimit(number, pair)
         stage = "credentials"
+        if launch.is_sealed:
+            drop_capabilities()
         if os.geteuid() == 0:
             os.setgroups(launch.groups)
             os.setresgid(launch.gid, launch.gid, launch.gid)
@@ -235,6 +238,9 @@ def _become(
         os.chdir(launch.cwd)
         stage = "files"
         wiring.open_files()
+        if launch.is_sealed:
+            stage = "container"
+            seal()
         stage = "exec"
         _exec(launch)
     except OSError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lattice.agent.connection import Outbox
-from lattice.agent.images.cache import ImageCache
+from lattice.agent.containers.node import NodeContainers
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
 from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
@@ -45,7 +45,7 @@ class StepDriver:
         spawn: Callable[[Coroutine[None, None, None]], None],
         find: Callable[[RunKey], Run | None],
         run_folder: Callable[[RunKey], Path],
-        images: ImageCache | None,
+        containers: NodeContainers,
         cleared: Callable[[], None],
         cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -56,7 +56,8 @@ class StepDriver:
         self._ask = ask
         self._spawn = spawn
         self._find = find
-        self._images = images
+        self._images = containers.cache
+        self._containers = containers
         self._run_folder = run_folder
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
@@ -132,6 +133,8 @@ class StepDriver:
                 self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
             )
             await self._add_images(launch, request)
+            # Where the allocation runs its script the container is there; elsewhere the step brings it along.
+            await self._containers.enter(launch.base, request, make=run is None)
         except NodeCannotWrite as failure:
             await self._cannot_write(str(failure))
             self.table.refuse(key, str(failure))
@@ -144,7 +147,13 @@ class StepDriver:
             self.table.refuse(key, f"the agent failed to launch it: {error}")
             return
         if self.table.is_open(key):  # the shim that was to start it may be gone, and with it the step
-            self._ask(request, lambda answer: self.table.launched(key, answer))
+            self._ask(request, lambda answer: self._answered(key, request, answer))
+        else:
+            self._containers.release(request)
+
+    def _answered(self, key: StepKey, request: dict[str, object], answer: ShimMessage) -> None:
+        self._containers.release(request)
+        self.table.launched(key, answer)
 
     def _with_pmi(self, launch: LaunchOrder) -> LaunchOrder:
         """The order as the shim can carry it out: one of a release before has no PMI service, and most steps do not need one."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
+from lattice.api.submit.containers import resolve_container
 from lattice.core.machine.levels import OLDEST
 from lattice.images.metadata import ImageMetadata, choose_views
 from lattice.images.references import (
@@ -20,7 +21,7 @@ from lattice.images.references import (
 from lattice.ports.nodes.agents import ImageOrder
 from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.submissions import IMAGE_NAMES, NOT_YET, Images, Submission
+from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, Images, Submission
 
 PATH_HINT = "write PATH@sha256:DIGEST; `lattice submit` adds the digest of a file that you can read"
 
@@ -31,8 +32,6 @@ def with_image_fields(request: Submission) -> Submission:
     named = {name: environment[name] for name in IMAGE_NAMES if name in environment}
     if not named:
         return request
-    if "image" in named:
-        _refuse_container(bool(request.uenv or named.get("uenv")))
     for name, value in named.items():
         given = getattr(request, name)
         if given and given != value:
@@ -45,16 +44,16 @@ def with_image_fields(request: Submission) -> Submission:
 
 async def resolve_images(context: Context, request: Submission) -> Images:
     """What its nodes mount and apply. Raises BadField and ApiError; nothing was changed then."""
+    if request.image or request.container != NO_OPTIONS:
+        if request.uenv or request.tools_uenv or request.view:
+            raise BadField("image", "image and uenv exclude each other", hint="give one of the two")
+        _check_level(context)
+        return Images(container=await resolve_container(context, request))
     if not request.uenv and not request.tools_uenv:
         if request.view:
             raise BadField("view", "a view needs an image", hint="name the image that it belongs to: uenv")
         return Images()
-    if context.state.level <= OLDEST:
-        raise ApiError(
-            "conflict",
-            f"images need level {OLDEST + 1}; this cluster still runs at level {context.state.level}",
-            hint="When every server runs the new release, raise the level: lattice admin upgrade finalize.",
-        )
+    _check_level(context)
     orders: list[ImageOrder] = []
     known: list[tuple[str, ImageMetadata | None]] = []
     for field, text in (("uenv", request.uenv), ("tools_uenv", request.tools_uenv)):
@@ -72,10 +71,13 @@ async def resolve_images(context: Context, request: Submission) -> Images:
     return Images(images=tuple(orders), views=views)
 
 
-def _refuse_container(with_uenv: bool) -> None:
-    if with_uenv:
-        raise BadField("environment.image", "image and uenv exclude each other", hint="give one of the two")
-    raise BadField("environment.image", NOT_YET, hint="use uenv with a squashfs image")
+def _check_level(context: Context) -> None:
+    if context.state.level <= OLDEST:
+        raise ApiError(
+            "conflict",
+            f"images need level {OLDEST + 1}; this cluster still runs at level {context.state.level}",
+            hint="When every server runs the new release, raise the level: lattice admin upgrade finalize.",
+        )
 
 
 def _parse(field: str, text: str) -> tuple[ImageReference, ...]:

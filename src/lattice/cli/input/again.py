@@ -18,7 +18,7 @@ from lattice_sdk.models.records import (
     ResourceRequest,
     Submission,
 )
-from lattice_sdk.models.runs import ImageInfo
+from lattice_sdk.models.runs import ContainerInfo, ImageInfo
 
 LINEAGE = "resubmit_of"  # the tag that names the allocation it was made from
 ONE_PAGE = 10_000
@@ -92,6 +92,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "env": [f"{name}={value}" for name, value in (details.environment or {}).items()],
         "uenv": ",".join(_reference(image) for image in details.uenv),
         "view": ",".join(details.view),
+        **_container(details.container),
         "chdir": details.cwd,
         "tag": [*(f"{key}={value}" for key, value in allocation.tags.items()), f"{LINEAGE}={allocation.id}"],
         "notify": ",".join(details.notify_on) or None,
@@ -100,6 +101,18 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "signal": details.signal,
         **files,
         "open_mode": "" if output is UNSET or not any(files.values()) else output.mode,
+    }
+
+
+def _container(container: ContainerInfo | None) -> dict[str, Any]:
+    if container is None:
+        return {}
+    return {
+        "image": container.image,
+        "mount": container.mounts,
+        "container_writable": container.writable,
+        "container_workdir": container.workdir,
+        "no_home": container.no_home,
     }
 
 

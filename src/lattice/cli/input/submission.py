@@ -10,6 +10,7 @@ from lattice.cli.input.constraints import parse_constraints, parse_nodes
 from lattice.cli.times import parse_moment
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRequest, Submission
+from lattice_sdk.models.runs import ContainerOptions
 
 MAX_NAME = 128
 
@@ -56,6 +57,11 @@ class SubmitOptions:
     uenv: str = ""
     view: str = ""
     tools_uenv: str = ""
+    image: str = ""
+    mount: tuple[str, ...] = ()
+    container_writable: bool = False
+    container_workdir: str = ""
+    no_home: bool = False
     chdir: str | None = None
     tag: tuple[str, ...] = ()
     notify: str | None = None
@@ -81,6 +87,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
     """The request; UsageError for what cannot be said in one."""
     here = _directory(context)
     uenv, tools_uenv = _images(options, here)
+    image, container = _container(options, here)
     return Submission(
         name=options.name if options.name is not None else options.default_name,
         tenant=context.settings.tenant,
@@ -94,6 +101,8 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         uenv=uenv,
         view=options.view,
         tools_uenv=tools_uenv,
+        image=image,
+        container=container,
         cwd=os.path.normpath(os.path.join(here, options.chdir or "")),
         submit_dir=here,
         umask=_umask(),
@@ -122,6 +131,22 @@ def _images(options: SubmitOptions, here: str) -> tuple[str, str]:
     from lattice.cli.input.images import complete_images
 
     return complete_images(options.uenv, options.view, options.tools_uenv, here)
+
+
+def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions | None]:
+    wanted = ContainerOptions(
+        mounts=list(options.mount),
+        writable=options.container_writable,
+        workdir=options.container_workdir,
+        no_home=options.no_home,
+    )
+    if not options.image and wanted == ContainerOptions():
+        return "", None
+    from lattice.cli.input.containers import complete_container
+
+    if options.uenv or options.tools_uenv:
+        raise UsageError("--image and --uenv exclude each other", hint="give one of the two")
+    return complete_container(options.image, wanted, here)
 
 
 def _umask() -> int | None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
 from lattice.agent.connection import Connector
+from lattice.agent.containers.node import NO_RUNTIME, ContainerSettings, find_runtime
+from lattice.agent.containers.oci_hooks import HooksUnusable, read_hooks
 from lattice.agent.discovery.__main__ import main as discover_here
 from lattice.agent.discovery.figures import measure_figures
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
@@ -196,6 +198,18 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
         metavar="DIR",
         help=f"directory of the image cache, for an agent that runs as root (default: {DEFAULT_CACHE_DIR})",
     )
+    add(
+        "--container-runtime",
+        default="",
+        metavar="PROGRAM",
+        help="OCI runtime that makes containers, by name or path; none = no containers (default: crun, else runc)",
+    )
+    add(
+        "--oci-hooks-dir",
+        type=Path,
+        metavar="DIR",
+        help="directory with OCI hooks (*.json) that the runtime calls for each container",
+    )
 
 
 def _add_hooks(add: Callable[..., argparse.Action]) -> None:
@@ -305,6 +319,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         look_every_s=max(1.0, options.inventory_every),
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
         cache_dir=_cache_dir(options.cache_dir, uid),
+        containers=_containers(options.container_runtime, options.oci_hooks_dir, uid),
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
@@ -343,6 +358,18 @@ def _cache_dir(directory: Path | None, uid: int) -> Path | None:
     if directory is not None:
         raise CannotStart("--cache-dir needs an agent that runs as root")
     return None
+
+
+def _containers(runtime: str, hooks_dir: Path | None, uid: int) -> ContainerSettings:
+    """Raises CannotStart for a runtime that was asked for and is not there."""
+    found = find_runtime(runtime) if uid == 0 else ""
+    if runtime not in ("", NO_RUNTIME) and not found:
+        why = "it was not found" if uid == 0 else "the agent does not run as root"
+        raise CannotStart(f"cannot use the container runtime {runtime}: {why}")
+    try:
+        return ContainerSettings(runtime=found, hooks=read_hooks(hooks_dir))
+    except HooksUnusable as error:
+        raise CannotStart(f"OCI hooks: {error}") from error
 
 
 def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:

@@ -107,6 +107,17 @@ class ImageOrder(Struct, frozen=True, kw_only=True, gc=False):
     mount: str = ""  # empty = where the image itself wants to be
     size: int = 0  # bytes; 0 = not known
     by_user: bool = False  # the source is a path that the user named, and is read with the user's rights
+    kind: str = ""  # empty = a squashfs file; "oci" = an OCI image: the digest is that of its manifest
+
+
+class ContainerOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """The file system that a run sees instead of the node's."""
+
+    image: ImageOrder
+    binds: tuple[str, ...] = ()  # SRC:DST[:ro] of what the user may read
+    writable: bool = False  # changes are kept in memory until the run ends
+    workdir: str = ""  # empty = where the run starts anyway
+    no_home: bool = False  # without the user's home directory
 
 
 DEFAULT_UMASK = 0o022
@@ -148,6 +159,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     images: tuple[ImageOrder, ...] = ()
     views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
     node_cpus: tuple[int, ...] = ()  # of all nodes, for `mpiexec` in the script: on the first of several nodes only
+    container: ContainerOrder | None = None
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 
 

@@ -11,6 +11,7 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import (
+    ContainerOrder,
     EarlySignal,
     FinishOrder,
     Greeting,
@@ -68,6 +69,7 @@ STEP_KEY = _StepKeyPlan()
 RUN_FILES = Plan(RunFiles, pb.RunFiles)
 EARLY_SIGNAL = Plan(EarlySignal, pb.EarlySignal)
 IMAGE = Plan(ImageOrder, pb.Image)
+CONTAINER = Plan(ContainerOrder, pb.Container, IMAGE)
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
@@ -75,6 +77,7 @@ START_RUN = Plan(
     RUN_FILES,
     EARLY_SIGNAL,
     IMAGE,
+    CONTAINER,
     apart={"epoch": "the node notes it by itself: it is that of the Welcome before the order"},
 )
 

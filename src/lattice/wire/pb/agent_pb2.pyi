@@ -313,7 +313,7 @@ class RefreshInventory(_message.Message):
     def __init__(self) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -351,6 +351,7 @@ class StartRun(_message.Message):
     IMAGES_FIELD_NUMBER: _ClassVar[int]
     VIEWS_FIELD_NUMBER: _ClassVar[int]
     NODE_CPUS_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -381,23 +382,40 @@ class StartRun(_message.Message):
     images: _containers.RepeatedCompositeFieldContainer[Image]
     views: _containers.RepeatedScalarFieldContainer[str]
     node_cpus: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ...) -> None: ...
+    container: Container
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ...) -> None: ...
 
 class Image(_message.Message):
-    __slots__ = ("reference", "digest", "source", "mount", "size", "by_user")
+    __slots__ = ("reference", "digest", "source", "mount", "size", "by_user", "kind")
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     MOUNT_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     BY_USER_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     reference: str
     digest: str
     source: str
     mount: str
     size: int
     by_user: bool
-    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., by_user: _Optional[bool] = ...) -> None: ...
+    kind: str
+    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., by_user: _Optional[bool] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class Container(_message.Message):
+    __slots__ = ("image", "binds", "writable", "workdir", "no_home")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    BINDS_FIELD_NUMBER: _ClassVar[int]
+    WRITABLE_FIELD_NUMBER: _ClassVar[int]
+    WORKDIR_FIELD_NUMBER: _ClassVar[int]
+    NO_HOME_FIELD_NUMBER: _ClassVar[int]
+    image: Image
+    binds: _containers.RepeatedScalarFieldContainer[str]
+    writable: bool
+    workdir: str
+    no_home: bool
+    def __init__(self, image: _Optional[_Union[Image, _Mapping]] = ..., binds: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ...) -> None: ...
 
 class RunFiles(_message.Message):
     __slots__ = ("stdout", "stderr", "stdin", "append")

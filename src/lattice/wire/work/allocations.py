@@ -22,7 +22,7 @@ from lattice.core.model.work.allocations import (
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.core.model.work.usage import NO_USAGE
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
@@ -54,6 +54,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     umask: int | None = None  # of the submitter; None = 022
     images: tuple[ImageOrder, ...] = ()
     views: tuple[str, ...] = ()
+    container: ContainerOrder | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -121,6 +122,17 @@ class ImageInfo(Struct, frozen=True, kw_only=True):
     mount: str  # empty = where the image itself wants to be
 
 
+class ContainerInfo(Struct, frozen=True, kw_only=True):
+    """The container of an allocation: always the image with this sha256, of its file or of its manifest."""
+
+    image: str
+    digest: str
+    mounts: tuple[str, ...]
+    writable: bool
+    workdir: str
+    no_home: bool
+
+
 class DetailsView(Struct, frozen=True, kw_only=True):
     """Details that only the owner and a SystemAdmin may read."""
 
@@ -133,6 +145,7 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     umask: str | None  # in octal
     uenv: tuple[ImageInfo, ...]
     view: tuple[str, ...]
+    container: ContainerInfo | None
     max_nodes: int
     constraints: ConstraintsView
     exclusive: bool
@@ -385,6 +398,19 @@ def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: 
     )
 
 
+def _container(order: ContainerOrder | None) -> ContainerInfo | None:
+    if order is None:
+        return None
+    return ContainerInfo(
+        image=order.image.reference,
+        digest=order.image.digest,
+        mounts=order.binds,
+        writable=order.writable,
+        workdir=order.workdir,
+        no_home=order.no_home,
+    )
+
+
 def details_view(record: Allocation, work: Work) -> DetailsView:
     request = record.request
     return DetailsView(
@@ -397,6 +423,7 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         umask=None if work.umask is None else f"{work.umask:04o}",
         uenv=tuple(ImageInfo(reference=each.reference, digest=each.digest, mount=each.mount) for each in work.images),
         view=work.views,
+        container=_container(work.container),
         max_nodes=request.max_nodes or request.nodes,
         constraints=ConstraintsView(
             gpu_type=request.gpu_type,

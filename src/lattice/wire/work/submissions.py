@@ -12,7 +12,7 @@ from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.text.node_names import most_named, node_names
 from lattice.wire.text.problems import BadField
@@ -45,6 +45,7 @@ SHELL = ("/bin/sh", "-c")
 # Inside `environment` these are no variables but say in which image the work runs.
 IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
 UENV_FEATURE = "uenv"  # of a node that mounts images
+CONTAINER_FEATURE = "container"  # of a node that has a container runtime
 NOT_YET = "is not supported by this version of Lattice"
 
 
@@ -88,6 +89,16 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     no_preempt: bool = False
 
 
+class ContainerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the container of `image` is set up."""
+
+    mounts: list[Argument] = []  # SRC:DST[:ro] of what the user may read
+    writable: bool = False  # changes to the image are kept in memory until the run ends
+    workdir: str = ""  # where it starts; empty = cwd
+    no_home: bool = False  # without the home directory
+
+
+NO_OPTIONS = ContainerOptions()
 MAX_UMASK = 0o777
 
 
@@ -107,6 +118,8 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]
     view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
     tools_uenv: str = ""  # further images, with tools such as debuggers
+    image: str = ""  # the work runs inside this container image
+    container: ContainerOptions = NO_OPTIONS
     cwd: str = ""
     submit_dir: str = ""
     umask: int | None = None  # of the work and of the files that the node opens for it; None = 022
@@ -134,9 +147,12 @@ class Images(Struct, frozen=True, kw_only=True):
 
     images: tuple[ImageOrder, ...] = ()
     views: tuple[str, ...] = ()
+    container: ContainerOrder | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
+        if self.container is not None:
+            return (CONTAINER_FEATURE,)
         return (UENV_FEATURE,) if self.images else ()
 
 
@@ -286,6 +302,7 @@ def _work(wanted: Submission, images: Images) -> Work:
         umask=_umask(wanted.umask),
         images=images.images,
         views=images.views,
+        container=images.container,
     )
 
 

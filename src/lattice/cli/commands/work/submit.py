@@ -22,7 +22,6 @@ from lattice_sdk.errors import ApiError
 from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
-    "--image",
     "--data-mount",
     "--expose",
     "--network-domain",
@@ -38,7 +37,7 @@ NOT_YET = (
     "--telemetry",
     "--pmi",
 )
-JOINED = ("depends_on", "constraint", "env", "notify_to", "tag")
+JOINED = ("depends_on", "constraint", "env", "mount", "notify_to", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -80,6 +79,24 @@ def fill_flags(parser: argparse.ArgumentParser) -> None:
         later.add_argument(flag, nargs="?", action=NotSupported, help=argparse.SUPPRESS)
 
 
+def _fill_container(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--image",
+        metavar="REF",
+        help="run inside a container image: oci:DIRECTORY:TAG, the path of a squashfs file, or name/version:tag",
+    )
+    add(
+        "--mount",
+        action="append",
+        metavar="SRC:DST[:ro]",
+        help="make a directory or file of the node visible in the container; may be repeated",
+    )
+    add("--container-writable", action="store_true", help="keep changes to the image in memory until the run ends")
+    add("--container-workdir", metavar="DIR", help="directory to start in, inside the container (default: --chdir)")
+    add("--no-home", action="store_true", help="leave the home directory out of the container")
+
+
 def _fill_what(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--name", metavar="NAME", help="name of the allocation (default: name of the script or program)")
@@ -94,6 +111,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     )
     add("--view", metavar="[UENV:]VIEW,...", help="apply views of the images, in this order")
     add("--tools-uenv", metavar="REF[:MOUNT],...", help="mount further images, such as debuggers and profilers")
+    _fill_container(group)
     add("--chdir", metavar="DIR", help="directory to run in (default: the current one)")
     add("--task-group", metavar="TASKS", help="run one task per index: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
     add("--stdout", metavar="FILE", help="also write stdout to this file: %%j number, %%x name, %%a index, %%N node")

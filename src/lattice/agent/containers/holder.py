@@ -1,0 +1,171 @@
+"""The file system of a container, made by an OCI runtime and held until the shim has it.
+
+A small script makes a mount namespace and a process namespace, mounts the image, lets the runtime create the container and waits.
+Its last process dies with it and with the agent, and everything it mounted was mounted in its own namespace only: no crash leaves a
+mount, a loop device or a process behind. What a user wants to have mounted is opened by a process of that user, so that no user
+sees what he may not read, and no link can be exchanged meanwhile.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.shim_client import STANDARD_PATH
+
+SHELL = "/bin/sh"
+UNSHARE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child")
+WORK = "work"
+MAX_SAID = 2000
+
+# Arguments: folder, image, runtime, name, uid, gid, groups, then the user's sources, each with `must` or `may`.
+SCRIPT = r"""
+folder=$1 image=$2 runtime=$3 name=$4 uid=$5 gid=$6 groups=$7
+shift 7
+if [ -n "$groups" ]; then rights="--groups $groups"; else rights=--clear-groups; fi
+work=$folder/work
+fail() { echo "failed $*"; exit 1; }
+{
+    mount -t tmpfs -o mode=755,nosuid,nodev lattice "$work" &&
+    mkdir "$work/lower" "$work/upper" "$work/spare" "$work/rootfs" "$work/state" "$work/proc" "$work/sys" "$work/src" &&
+    mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$work/lower" &&
+    mount -t overlay -o "nosuid,nodev,lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/spare" lattice "$work/rootfs" &&
+    mount --rbind /proc "$work/proc" && mount --rbind /sys "$work/sys" && mount -t proc proc /proc &&
+    cp "$folder"/config.json "$work/" && mkfifo "$work/said"
+} 2>&1 || fail "image cannot mount it"
+number=0
+while [ $# -gt 0 ]; do
+    at=$work/src/$number
+    setpriv --reuid "$uid" --regid "$gid" $rights "$0" -c \
+        'exec 3<"$0" || exit 1; if [ -d "$0" ]; then echo directory; else echo file; fi; exec sleep 600' "$2" \
+        </dev/null >"$work/said" 2>"$work/why" &
+    reader=$!
+    read -r kind <"$work/said" || kind=
+    if [ "$kind" = directory ]; then mkdir "$at"; elif [ "$kind" = file ]; then : >"$at"; fi
+    if [ -n "$kind" ]; then
+        mount --rbind "/proc/$reader/fd/3" "$at" || fail "source $number cannot mount it"
+    elif [ "$1" = must ]; then
+        fail "source $number $(tail -n 1 "$work/why")"
+    else
+        mkdir "$at"
+    fi
+    kill "$reader" 2>/dev/null
+    wait "$reader" 2>/dev/null
+    number=$((number + 1))
+    shift 2
+done
+case $runtime in
+*crun) mount -t tmpfs -o ro lattice /sys/fs/cgroup 2>/dev/null; set -- --cgroup-manager=disabled ;;
+esac
+"$runtime" --root "$work/state" "$@" create --bundle "$work" --pid-file "$work/pid" "$name" </dev/null >"$work/log" 2>&1 ||
+    fail "runtime $(tail -n 1 "$work/log")"
+echo "ready $(cat "$work/pid")"
+read -r end
+"$runtime" --root "$work/state" "$@" delete --force "$name" >/dev/null 2>&1
+exit 0
+"""
+
+
+class CannotHold(Exception):
+    """The container could not be made; the text is for the user."""
+
+
+class SourceRefused(Exception):
+    """The user's source with this number cannot be mounted; the text says why."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(why)
+        self.number = number
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A directory or file that the user wants to see inside; one that `must` be there, or an empty directory instead."""
+
+    path: str
+    must: bool = True
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A container that is there. Its namespace can be opened under this path until it is let go."""
+
+    process: asyncio.subprocess.Process
+    namespace: str
+
+    async def let_go(self) -> None:
+        """A process that has opened the namespace keeps it; everything else ends."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), 5.0)
+        await _kill(self.process)
+
+
+async def hold(
+    folder: Path,
+    image: Path,
+    runtime: str,
+    name: str,
+    rights: tuple[int, int, Sequence[int]],
+    sources: Sequence[Source],
+) -> Held:
+    """`folder` has config.json and belongs to this container alone. Raises CannotHold and SourceRefused."""
+    uid, gid, groups = rights
+    (folder / WORK).mkdir(mode=0o700, exist_ok=True)
+    words = [str(folder), str(image), runtime, name, str(uid), str(gid), ",".join(map(str, groups))]
+    for source in sources:
+        words += ["must" if source.must else "may", source.path]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *UNSHARE,
+            *(SHELL, "-c", SCRIPT, SHELL, *words),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"PATH": STANDARD_PATH, "LC_ALL": "C"},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CannotHold(f"cannot start {UNSHARE[0]}: {error.strerror}") from error
+    try:
+        said = await _first_words(process)
+        word, _, rest = said.partition(" ")
+        if word != "ready" or not rest.isdigit():
+            raise _problem(rest if word == "failed" else said)
+        return Held(process, f"/proc/{process.pid}/root/proc/{rest}/ns/mnt")
+    except BaseException:
+        await _kill(process)
+        raise
+
+
+async def _first_words(process: asyncio.subprocess.Process) -> str:
+    """The verdict, or whatever was said instead of one."""
+    heard: list[str] = []
+    if process.stdout is None:
+        return ""
+    while line := await process.stdout.readline():
+        text = line.decode("utf-8", "replace").strip()
+        if text.startswith(("ready ", "failed ")):
+            return f"{text} {' '.join(heard)}".strip() if text.startswith("failed ") else text
+        heard.append(text[:MAX_SAID])
+    return " ".join(heard)
+
+
+def _problem(said: str) -> Exception:
+    what, _, why = said.partition(" ")
+    if what == "source":
+        number, _, why = why.partition(" ")
+        return SourceRefused(int(number), why.rsplit(": ", 1)[-1] or "it cannot be read")
+    if what == "image":
+        return CannotHold(f"the node {why}".strip())
+    if what == "runtime":
+        return CannotHold(f"the container runtime refused it: {why}")
+    return CannotHold(f"the container could not be made: {said or 'no word of it'}")
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

@@ -1,0 +1,147 @@
+"""Containers of a node: which runtime makes them, and how a request to the shim becomes one for a process inside."""
+
+import asyncio
+import pwd
+import shutil
+import threading
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from lattice.agent.containers.bundle import Person, container_environment, make_bundle
+from lattice.agent.containers.holder import CannotHold, Held, SourceRefused, hold
+from lattice.agent.containers.oci_hooks import Hooks
+from lattice.agent.images.cache import CacheFull, FetchStopped, ImageCache, SourceFailed, WrongDigest
+from lattice.agent.images.layouts import Unpacked
+from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
+from lattice.agent.images.node import NodeImages
+from lattice.agent.images.sources import Reader
+from lattice.images.squashfs import BadImage
+from lattice.ports.nodes.agents import ContainerOrder, StartOrder
+
+FEATURE = "container"
+NAMESPACE = "namespace"  # the shim's word for a file system that was made elsewhere
+KNOWN_RUNTIMES = ("crun", "runc")
+NEEDED = ("unshare", "setpriv", "mount")
+FOLDER = "container"
+SEARCHED = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+NO_RUNTIME = "none"
+
+
+class ContainerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    runtime: str = ""  # absolute path of an OCI runtime; empty = this node runs no containers
+    hooks: Hooks = Hooks()
+
+
+def find_runtime(wanted: str) -> str:
+    """The path of the runtime that was asked for, or of the first known one; empty where there is none."""
+    if wanted == NO_RUNTIME:
+        return ""
+    for name in (wanted,) if wanted else KNOWN_RUNTIMES:
+        if found := shutil.which(name, path=SEARCHED):
+            return found
+    return ""
+
+
+class NodeContainers:
+    """`cache` is None on a node that mounts no images. `_held` are those that the shim has not taken over yet, by the folder."""
+
+    def __init__(self, settings: ContainerSettings, images: NodeImages, state_dir: Path, programs: str) -> None:
+        self._settings = settings
+        self.cache = images.cache
+        self._state_dir = state_dir
+        self._programs = programs
+        self._held: dict[str, Held] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def features(self, mount_kinds: Collection[str]) -> set[str]:
+        """What the node can offer, given what its shim understands."""
+        has_tools = all(shutil.which(name, path=SEARCHED) for name in NEEDED)
+        is_there = self.cache is not None and self._settings.runtime and NAMESPACE in mount_kinds and has_tools
+        return {FEATURE} if is_there else set()
+
+    async def enter(self, order: StartOrder, request: dict[str, object], *, make: bool = True) -> None:
+        """Lets what is requested happen inside. Without `make` the container is there already: only the environment is prepared.
+
+        Raises ImageRefused and ImageUnavailable. What was made is held until `release`.
+        """
+        container = order.container
+        if container is None:
+            return
+        if self.cache is None or not self._settings.runtime:
+            raise ImageUnavailable("container: this node has no container runtime")
+        path, about, person = await self._obtain(container, order.user, request)
+        environment = cast("dict[str, str]", request["env"])
+        request["env"] = container_environment(environment, about, self._programs)
+        request["sealed"] = True
+        cwd = str(request["cwd"])
+        if container.workdir:
+            request["cwd"] = container.workdir
+        if not make:
+            return
+        folder = Path(str(request["dir"])) / FOLDER
+        own = cast("list[Mapping[str, str]]", request.get("mounts") or [])
+        name = f"{order.key}.{request.get('step', '')}".rstrip(".")
+        bundle = await asyncio.to_thread(
+            make_bundle, folder, container, about, person, cwd, self._state_dir, own, self._settings.hooks, name
+        )
+        await asyncio.to_thread(_write, folder, bundle.config, bundle.files)
+        rights = (person.uid, person.gid, person.groups)
+        try:
+            held = await hold(folder, path, self._settings.runtime, f"lattice-{name}", rights, bundle.sources)
+        except SourceRefused as refusal:
+            source = bundle.sources[refusal.number].path
+            raise ImageRefused(f"container: cannot read {source} as {person.name} on this node: {refusal}") from refusal
+        except CannotHold as failure:
+            raise ImageUnavailable(f"container: {failure}") from failure
+        self._held[str(request["dir"])] = held
+        request["mounts"] = [{"kind": NAMESPACE, "target": "/", "source": held.namespace}]
+
+    def release(self, request: Mapping[str, object]) -> None:
+        """The shim has the container, or never will."""
+        held = self._held.pop(str(request.get("dir")), None)
+        if held is not None:
+            task = asyncio.get_running_loop().create_task(held.let_go())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _obtain(
+        self, container: ContainerOrder, user: str, request: Mapping[str, object]
+    ) -> tuple[Path, Unpacked, Person]:
+        cache = cast("ImageCache", self.cache)
+        uid, gid = cast("int", request["uid"]), cast("int", request["gid"])
+        groups = tuple(cast("list[int]", request.get("groups") or []))
+        reader = Reader(name=user, uid=uid, gid=gid, groups=groups)
+        stopped = threading.Event()
+        try:
+            path = await asyncio.to_thread(cache.obtain, container.image, reader, stopped.is_set)
+        except (WrongDigest, SourceFailed, BadImage) as error:
+            raise ImageRefused(f"container: {error}") from error
+        except (CacheFull, OSError) as error:
+            raise ImageUnavailable(f"container: {error}") from error
+        except FetchStopped:
+            raise ImageUnavailable("container: the fetch was stopped") from None
+        finally:
+            stopped.set()
+        about = await asyncio.to_thread(cache.unpacked, container.image.digest)
+        person = await asyncio.to_thread(_person, user, uid, gid, groups)
+        return path, about, person
+
+
+def _person(user: str, uid: int, gid: int, groups: tuple[int, ...]) -> Person:
+    try:
+        known = pwd.getpwuid(uid)
+        home, shell, name = known.pw_dir, known.pw_shell, known.pw_name
+    except KeyError:
+        home, shell, name = "", "/bin/sh", user
+    return Person(name=name, uid=uid, gid=gid, groups=groups, home=home, shell=shell)
+
+
+def _write(folder: Path, config: Mapping[str, object], files: Mapping[str, str]) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, errors="surrogateescape")
+        (folder / name).chmod(0o755 if text.startswith("#!") else 0o644)
+    (folder / "config.json").write_bytes(msgspec.json.encode(config))

@@ -1,0 +1,126 @@
+"""An OCI image on its way into the cache: its documents and layers fetched by digest, then made into one squashfs file."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from lattice.agent.images.sources import Reader, opened
+from lattice.agent.images.unpacking import Layer, make_squashfs
+from lattice.images.oci import LAYER_TYPES, MAX_DOCUMENT, Descriptor, Manifest, parse_config, parse_manifest
+from lattice.images.squashfs import BadImage
+from lattice.ports.nodes.agents import ImageOrder
+
+CHUNK = 1 << 20
+
+
+class Unpacked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an image that was unpacked here: the sha256 of the file, those of its blobs, and what it says of itself."""
+
+    content: str = ""
+    blobs: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    workdir: str = ""
+    passwd: str = ""
+    group: str = ""
+
+
+class BlobStore(Protocol):
+    """Where the blobs of one image come from."""
+
+    def fetch(self, blob: Descriptor, target: Path, count: Callable[[int], None]) -> None:
+        """The blob in a file; `count` gets the size of each piece. Raises SourceFailed and OSError; the caller verifies the digest."""
+        ...
+
+
+class LayoutBlobs:
+    """A directory of the user's, read with the user's rights."""
+
+    def __init__(self, image: ImageOrder, reader: Reader) -> None:
+        self._image = image
+        self._reader = reader
+
+    def fetch(self, blob: Descriptor, target: Path, count: Callable[[int], None]) -> None:
+        order = blob_order(self._image, blob.digest)
+        with open(target, "wb") as file, opened(order, self._reader) as source:
+            left = blob.size
+            while chunk := source.read(CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise BadImage(f"its blob sha256:{blob.digest[:12]}... is larger than its manifest says")
+                file.write(chunk)
+                count(len(chunk))
+
+
+def blob_order(image: ImageOrder, digest: str) -> ImageOrder:
+    """One blob of a layout as an image of its own."""
+    return ImageOrder(
+        reference=image.reference, digest=digest, source=f"{image.source}/blobs/sha256/{digest}", by_user=True
+    )
+
+
+def unpack(
+    image: ImageOrder,
+    store: BlobStore,
+    folder: Path,
+    room: int,
+    is_stopped: Callable[[], bool],
+    progress: Callable[[int], None],
+) -> tuple[Path, Unpacked]:
+    """The image as one file in `folder`, which is made for it. Raises BadImage, SourceFailed, UnpackingFailed and OSError."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    done = 0
+
+    def count(size: int) -> None:
+        nonlocal done
+        done += size
+        progress(done)
+
+    manifest = parse_manifest(_document(store, Descriptor(image.digest, MAX_DOCUMENT), folder))
+    if manifest.size > room:
+        raise BadImage(f"its layers have {manifest.size:,} bytes, more than this node has room for")
+    config = parse_config(_document(store, manifest.config, folder))
+    layers = []
+    for layer in manifest.layers:
+        path = folder / layer.digest
+        if not path.exists():  # the same layer may be there twice
+            _obtain(store, layer, path, count)
+        layers.append(Layer(path, LAYER_TYPES[layer.media_type]))
+    target = folder / "image.squashfs"
+    kept = make_squashfs(layers, target, room, is_stopped)
+    with open(target, "rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+        os.fsync(file.fileno())
+    return target, Unpacked(
+        content=content,
+        blobs=_all_blobs(image, manifest),
+        env=config.env,
+        workdir=config.workdir,
+        passwd=kept.get("etc/passwd", b"").decode("utf-8", "replace"),
+        group=kept.get("etc/group", b"").decode("utf-8", "replace"),
+    )
+
+
+def _all_blobs(image: ImageOrder, manifest: Manifest) -> tuple[str, ...]:
+    return (image.digest, manifest.config.digest, *(each.digest for each in manifest.layers))
+
+
+def _document(store: BlobStore, blob: Descriptor, folder: Path) -> bytes:
+    path = folder / blob.digest
+    _obtain(store, blob, path, lambda _: None)
+    return path.read_bytes()
+
+
+def _obtain(store: BlobStore, blob: Descriptor, path: Path, count: Callable[[int], None]) -> None:
+    store.fetch(blob, path, count)
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != blob.digest:
+        raise BadImage(
+            f"its blob sha256:{blob.digest[:12]}... has other bytes than its name says: sha256:{found[:12]}..."
+        )

@@ -1,0 +1,104 @@
+"""The container of a submission: what it names, resolved to a digest once and for all (docs/architecture/images.md)."""
+
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.images.containers import (
+    NAMED,
+    OCI,
+    REGISTRY,
+    ContainerReference,
+    check_binds,
+    checked_target,
+    parse_bind,
+    parse_container,
+)
+from lattice.images.references import BadReference
+from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.site.images import RegistryError, RegistryUnavailable
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.submissions import CONTAINER_FEATURE, NOT_YET, Submission
+
+PATH_HINT = "write it with @sha256:DIGEST; `lattice submit` adds the digest of an image that you can read"
+
+
+async def resolve_container(context: Context, request: Submission) -> ContainerOrder:
+    """What its nodes run the work in. Raises BadField and ApiError."""
+    if not request.image:
+        raise BadField("container", "options of a container need an image", hint='give "image"')
+    options = request.container
+    _check_runtime(context)
+    try:
+        reference = parse_container(request.image)
+    except BadReference as problem:
+        raise BadField("image", str(problem), hint=problem.hint) from None
+    try:
+        binds = [parse_bind(text) for text in options.mounts]
+        check_binds(binds)
+        workdir = checked_workdir(options.workdir)
+    except BadReference as problem:
+        raise BadField("container", str(problem), hint=problem.hint) from None
+    for each in binds:
+        if not each.source.startswith("/"):
+            raise BadField("container.mounts", f"{each.source[:60]} is not an absolute path", hint="write /SRC:/DST")
+    return ContainerOrder(
+        image=await _resolve(context, reference),
+        binds=tuple(str(each) for each in binds),
+        writable=options.writable,
+        workdir=workdir,
+        no_home=options.no_home,
+    )
+
+
+def _check_runtime(context: Context) -> None:
+    if not any(CONTAINER_FEATURE in node.hardware.features for node in context.state.nodes.values()):
+        raise ApiError(
+            "infeasible",
+            "image: no node of this cluster has a container runtime",
+            hint="Run it without a container, or ask the operators to install crun on nodes whose agent runs as root.",
+        )
+
+
+def checked_workdir(path: str) -> str:
+    """Raises BadReference."""
+    if not path or path == "/":
+        return path
+    return checked_target(path)
+
+
+async def _resolve(context: Context, reference: ContainerReference) -> ImageOrder:
+    if reference.kind == REGISTRY:
+        raise BadField("image", f"an image of a registry {NOT_YET}", hint="use oci:DIRECTORY:TAG or a squashfs file")
+    if reference.kind == NAMED:
+        return await _of_site(context, reference)
+    return _of_user(reference)
+
+
+async def _of_site(context: Context, reference: ContainerReference) -> ImageOrder:
+    registry = context.services.images
+    if registry is None:
+        raise BadField(
+            "image", "this cluster has no image registry", hint="give the path of an image that nodes can read"
+        )
+    try:
+        found = await registry.resolve(reference.as_image)
+    except RegistryUnavailable as problem:
+        raise ApiError("unavailable", f"image: {problem}", hint=problem.hint or "try again later") from None
+    except RegistryError as problem:
+        raise BadField("image", str(problem), hint=problem.hint) from None
+    return ImageOrder(
+        reference=f"{found.label}@sha256:{found.digest}", digest=found.digest, source=found.source, size=found.size
+    )
+
+
+def _of_user(reference: ContainerReference) -> ImageOrder:
+    if not reference.path.startswith("/"):
+        raise BadField("image", f"{reference.path[:60]} is not an absolute path", hint=PATH_HINT)
+    if not reference.digest:
+        raise BadField("image", f"{reference.label[:80]} is given without its digest", hint=PATH_HINT)
+    return ImageOrder(
+        reference=str(reference),
+        digest=reference.digest,
+        source=reference.path,
+        by_user=True,
+        kind=OCI if reference.kind == OCI else "",
+    )

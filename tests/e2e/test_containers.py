@@ -1,0 +1,259 @@
+"""Containers end to end: work of an ordinary user inside an image, confined, with steps, and gone without a trace."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lattice.api.auth.tokens import sign_token
+from lattice.testing import LocalCluster, eventually
+from tests.conftest import require_program
+from tests.oci_files import busybox_layer, layer, make_layout
+
+pytestmark = [pytest.mark.e2e, pytest.mark.root]
+USER = f"ada{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    for program in ("mksquashfs", "crun", "busybox", "useradd"):
+        require_program(program)
+    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def home(place: Path) -> Iterator[Path]:
+    """Of a person who is not root."""
+    folder = place / "home"
+    subprocess.run(["useradd", "--create-home", "--home-dir", folder, "--shell", "/bin/sh", USER], check=True)
+    yield folder
+    subprocess.run(["userdel", USER], check=True)
+
+
+@pytest.fixture(scope="module")
+def layout(place: Path) -> Path:
+    folder = place / "images"
+    more = layer([("etc/.wh.os-release", b""), ("opt/tool", b"#!/bin/sh\necho tool of $FLAVOUR\n")])
+    make_layout(folder, [busybox_layer(), more], env={"PATH": "/opt:/bin", "FLAVOUR": "image", "HOME": "/wrong"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(place: Path, home: Path) -> Iterator[LocalCluster]:
+    (place / "cluster").mkdir()
+    (place / "cluster").chmod(0o755)
+    with LocalCluster(nodes=2, directory=place / "cluster") as cluster:
+        cluster.put("/vclusters/default", {"node_sharing": "shared"})
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def end_everything(cluster: LocalCluster) -> Iterator[None]:
+    yield
+    cluster.post("/allocations/cancel", {"all_mine": True})
+
+
+def as_user(cluster: LocalCluster, *words: str, check: bool = True, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    secret = (cluster.directory / "secret").read_bytes().strip()
+    now = int(time.time())
+    token = sign_token(secret, user=USER, tenants=["default"], scope="", issued_at_s=now, lifetime_s=600)
+    program = shutil.which("lattice", path=Path(os.sys.executable).parent) or "lattice"  # type: ignore[attr-defined]
+    outcome = subprocess.run(
+        [program, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**cluster.environment(), "LATTICE_TOKEN": token, "LATTICE_API_URL": cluster.api_url},
+        timeout=60,
+    )
+    assert not check or outcome.returncode == 0, outcome.stderr
+    return outcome
+
+
+def inside(cluster: LocalCluster, home: Path, layout: Path, script: str, *words: str) -> str:
+    """What the script says that ran in the image as the user."""
+    submit = ("submit", "-q", "--wait", "--image", f"oci:{layout}:v1", *words)
+    done = as_user(cluster, *submit, "--", "sh", "-c", script, cwd=home, check=False)
+    number = done.stdout.split()[0] if done.stdout else "?"
+    said = as_user(cluster, "logs", number, "--stderr", cwd=home, check=False).stdout if number != "?" else ""
+    assert done.returncode == 0, (said, cluster.get(f"/allocations/{number}")["message"])
+    return as_user(cluster, "logs", number, cwd=home).stdout
+
+
+def check_nothing_is_left(place: Path) -> None:
+    def is_gone() -> bool | None:
+        backed = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+        return not any(str(place) in text for text in backed) or None
+
+    eventually(is_gone, "the loop devices to go")
+    assert str(place) not in Path("/proc/self/mounts").read_text()
+    cache = place / "cluster" / "cache" / "uenv"
+    assert not [*cache.glob("*.part"), *cache.glob("*.unpack")]
+    holders = subprocess.run(["pgrep", "-f", f"{place}.*/container"], capture_output=True, text=True, check=False)
+    assert holders.stdout == ""
+
+
+def test_work_runs_inside_the_image_as_the_user(cluster: LocalCluster, home: Path, layout: Path, place: Path) -> None:
+    script = (
+        "tool; id -u; id -un; ls /etc/os-release; pwd; echo $HOME; test -d /usr/share && echo host; touch made; true"
+    )
+    said = inside(cluster, home, layout, script)
+    uid = pwd.getpwnam(USER).pw_uid
+    assert said.splitlines() == ["tool of image", str(uid), USER, str(home), str(home)]
+    assert (home / "made").stat().st_uid == uid
+    check_nothing_is_left(place)
+
+
+def test_nothing_can_be_gained_or_changed_inside(cluster: LocalCluster, home: Path, layout: Path, place: Path) -> None:
+    script = (
+        "grep -E 'NoNewPrivs|CapEff|CapBnd|Seccomp:' /proc/self/status; touch /x /bin/x;"
+        " mount -t tmpfs x /opt; unshare -U true; true"
+    )
+    said = inside(cluster, home, layout, f"({script}) 2>&1")
+    for wanted in ("CapBnd:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"):
+        assert wanted in said
+    assert said.count("Read-only file system") == 2
+    assert "mount: permission denied" in said
+    assert "unshare(0x10000000): Operation not permitted" in said
+    check_nothing_is_left(place)
+
+
+def test_mounts_show_what_the_user_may_read(cluster: LocalCluster, home: Path, layout: Path, place: Path) -> None:
+    data = place / "data"
+    data.mkdir()
+    (data / "file").write_text("content\n")
+    said = inside(
+        cluster, home, layout, "cat /data/file; touch /data/x 2>&1 || true", "--mount", f"{data}:/data:ro", "--no-home"
+    )
+    assert said.startswith("content\n")
+    assert "Read-only" in said
+    secret = place / "secret"
+    secret.mkdir(mode=0o700)
+    (secret / "open").mkdir()
+    for source in (secret, secret / "open"):
+        submit = ("submit", "-q", "--image", f"oci:{layout}:v1", "--mount", f"{source}:/s", "--", "ls", "/s")
+        number = as_user(cluster, *submit, cwd=home).stdout.strip()
+        ended = cluster.wait_end(number)
+        assert (ended["state"], ended["cause"]) == ("Failed", "launch")
+        assert f"cannot read {source} as {USER} on this node: Permission denied" in ended["message"]
+    check_nothing_is_left(place)
+
+
+def test_writable_container_forgets_its_changes(cluster: LocalCluster, layout: Path, place: Path) -> None:
+    fields: dict[str, Any] = {"image": f"oci:{layout}:v1@sha256:{digest_of(layout)}"}
+    done = cluster.run("touch /bin/new && ls /bin/new", container={"writable": True, "workdir": "/"}, **fields)
+    assert (done["state"], cluster.logs(done["id"])) == ("Completed", "/bin/new\n")
+    again = cluster.run("ls /bin/new", container={"writable": True, "workdir": "/"}, **fields)
+    assert again["state"] == "Failed"
+    check_nothing_is_left(place)
+
+
+def digest_of(layout: Path) -> str:
+    import json
+
+    return str(json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]).removeprefix("sha256:")
+
+
+def test_steps_run_inside_too(cluster: LocalCluster, home: Path, layout: Path, place: Path) -> None:
+    submit = (
+        "submit",
+        "-q",
+        "--nodes",
+        "2",
+        "--image",
+        f"oci:{layout}:v1",
+        "--",
+        "sh",
+        "-c",
+        "touch up; exec sleep 300",
+    )
+    number = as_user(cluster, *submit, cwd=home).stdout.strip()
+    eventually(lambda: (home / "up").exists() or None, "the work to begin")
+    (home / "up").unlink()
+    step = as_user(cluster, "launch", "--alloc", number, "-N", "2", "-n", "2", "sh", "-c", "tool; pwd", cwd=home)
+    assert sorted(step.stdout.splitlines()) == [str(home)] * 2 + ["tool of image"] * 2
+    as_user(cluster, "cancel", number, cwd=home)
+    cluster.wait_end(number)
+    check_nothing_is_left(place)
+
+
+def test_limits_hold_inside(cluster: LocalCluster, home: Path, layout: Path) -> None:
+    hog = 'x=xxxxxxxxxxxxxxxx; while :; do x="$x$x"; done'
+    submit = ("submit", "-q", "--cpus", "1", "--memory", "64M", "--image", f"oci:{layout}:v1", "--", "sh", "-c", hog)
+    number = as_user(cluster, *submit, cwd=home).stdout.strip()
+    assert cluster.wait_end(number)["cause"] == "oom"
+
+
+def test_agent_and_shim_may_die_without_leaving_anything(
+    cluster: LocalCluster, home: Path, layout: Path, place: Path
+) -> None:
+    for role in ("agent", "shim"):
+        wait = "touch up; while [ ! -e go ]; do sleep 0.05; done; tool"
+        submit = ("submit", "-q", "--requeue", "never", "--image", f"oci:{layout}:v1", "--", "sh", "-c", wait)
+        number = as_user(cluster, *submit, cwd=home).stdout.strip()
+        eventually(lambda: (home / "up").exists() or None, "the work to begin")
+        (home / "up").unlink()
+        node = cluster.get(f"/allocations/{number}")["nodes"][0]
+        cluster.wait_replaced(cluster.kill(role, node))
+        (home / "go").touch()
+        ended = cluster.wait_end(number)
+        assert ended["state"] == ("Completed" if role == "agent" else "Failed")
+        (home / "go").unlink()
+        check_nothing_is_left(place)
+
+
+def test_squashfs_file_and_named_image_are_containers_as_well(
+    cluster: LocalCluster, home: Path, layout: Path, place: Path
+) -> None:
+    inside(cluster, home, layout, "true")
+    cached = next((place / "cluster" / "cache" / "uenv").glob("*.squashfs"))
+    own = home / "own.squashfs"
+    shutil.copy(cached, own)
+    own.chmod(0o644)
+    named = cluster.directory / "images" / "tiny" / "1.0" / "v1.squashfs"
+    named.parent.mkdir(parents=True)
+    shutil.copy(cached, named)
+    for reference in ("./own.squashfs", "tiny/1.0:v1"):
+        submit = ("submit", "-q", "--wait", "--image", reference, "--", "/opt/tool")
+        number = as_user(cluster, *submit, cwd=home).stdout.split()[0]
+        assert as_user(cluster, "logs", number, cwd=home).stdout == "tool of\n"
+    assert 'unknown image "tny/1.0:v1"' in refused(cluster, home, "--image", "tny/1.0:v1")
+    check_nothing_is_left(place)
+
+
+def refused(cluster: LocalCluster, home: Path, *words: str) -> str:
+    outcome = as_user(cluster, "submit", *words, "--", "true", check=False, cwd=home)
+    assert outcome.returncode != 0
+    assert outcome.stdout == ""
+    return outcome.stderr
+
+
+def test_mistakes_are_refused_with_a_hint(cluster: LocalCluster, home: Path, layout: Path) -> None:
+    image = ("--image", f"oci:{layout}:v1")
+    for words, message, hint in [
+        (("--image", f"oci:{layout}:v2"), 'no image with the tag "v2"', "v1"),
+        (("--image", "oci:/no/such:v1"), "No such file or directory", "you can read"),
+        (("--image", "/etc/passwd"), "not a squashfs image", "mksquashfs"),
+        (("--image", f"oci:{layout}:v1@sha256:{'0' * 64}"), "has the digest", "leave the digest out"),
+        ((*image, "--uenv", "x/1:v1"), "--image and --uenv exclude each other", "one of the two"),
+        ((*image, "--mount", "/tmp:/"), "nothing may be mounted on /", "/data"),
+        ((*image, "--mount", "/tmp:/proc"), "nothing may be mounted on /proc", "/data"),
+        ((*image, "--mount", "/tmp:/a", "--mount", "/var:/a"), "would both be mounted on /a", "another place"),
+        ((*image, "--mount", "/tmp:/a:xx"), '"xx" is not a way to mount', "ro or rw"),
+        (("--mount", "/tmp:/a"), "need an image", "--image"),
+        (("--image", "dockerd://x"), "cannot be taken from dockerd", "oci:DIRECTORY"),
+    ]:
+        said = refused(cluster, home, *words)
+        assert message in said, words
+        assert hint in said, words
