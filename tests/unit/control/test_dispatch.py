@@ -69,6 +69,7 @@ async def test_a_placement_is_ordered_at_once_with_everything_the_node_needs() -
         cpus=4,
         token=f"token-{number}",
         api_url="http://127.0.0.1:1",
+        node_cpus=(4, 4),  # for mpiexec in the script
         submission=submission_of(world.allocation(number)),
     )
 
