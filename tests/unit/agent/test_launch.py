@@ -89,6 +89,7 @@ def test_the_environment_is_clean_and_its_order_of_rule_is_kept(monkeypatch: pyt
         "USER": "alice",
         "LOGNAME": "alice",
         "SHELL": "/bin/bash",
+        "PYTHONUNBUFFERED": "1",
         "LANG": "C.UTF-8",
         "MINE": "1",
         "LATTICE_ALLOC_ID": "a7",

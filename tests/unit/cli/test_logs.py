@@ -1,11 +1,12 @@
 """`logs` and `watch`: bytes as they were written, events as they come."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from tests.unit.cli.runner import Cli, allocation, ended
-from tests.unit.sdk.fake_api import FakeApi, Reply
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 
 
 def test_logs_are_bare_bytes(api: FakeApi, cli: Cli) -> None:
@@ -18,30 +19,42 @@ def test_logs_are_bare_bytes(api: FakeApi, cli: Cli) -> None:
 
 def test_a_lost_beginning_is_told_beside_the_output(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"end\n", headers={"X-Lattice-Dropped-Bytes": "33554432"}))
-    outcome = cli("logs", "a17")
+    outcome = cli("logs", "a17", "--stdout")
     assert (outcome.code, outcome.raw) == (0, b"end\n")
     assert "the first 33,554,432 bytes of stdout are gone" in outcome.err
     late = "data: " + json.dumps({"node": "n1", "stream": "stdout", "offset": 7, "data": "x"}) + "\n\n"
     api.on("GET", "/allocations/a17/logs/stream", Reply(events=(late, "event: end\n\n")))
-    assert "the first 7 bytes of stdout are gone" in cli("logs", "-f", "a17").err
-    assert cli("logs", "-f", "--tail=1", "a17").err == ""
+    assert "the first 7 bytes of stdout are gone" in cli("logs", "-f", "a17", "--stdout").err
+    assert cli("logs", "-f", "--tail=1", "a17", "--stdout").err == ""
 
 
-def test_an_empty_stdout_points_to_stderr_where_there_is_something(api: FakeApi, cli: Cli) -> None:
-    api.on("GET", "/allocations/a17/logs", Reply(raw=b""), Reply(raw=b"oops\n"), Reply(raw=b""), Reply(raw=b""))
-    outcome = cli("logs", "a17", "--node=n1")
-    assert (outcome.code, outcome.raw) == (0, b"")
-    assert "nothing was written to stdout; stderr has output: lattice logs a17 --stderr" in outcome.err
-    assert dict(api.last().query) == {"stream": "stderr", "tail": "1", "node": "n1"}
-    assert cli("logs", "a17").err == ""
-    count = len(api.asked)
-    assert cli("logs", "a17", "--stderr").err == ""
-    assert len(api.asked) == count + 1
+def by_stream(**texts: bytes) -> Callable[[Asked], Reply]:
+    return lambda asked: Reply(raw=texts[asked.parameter("stream") or ""])
+
+
+def test_both_streams_are_shown_each_where_it_belongs(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", by_stream(stdout=b"result\n", stderr=b"oops\n"))
+    outcome = cli("logs", "a17")
+    assert (outcome.code, outcome.raw, outcome.err) == (0, b"result\n", "oops\n")
+    only = cli("logs", "a17", "--stderr")
+    assert (only.raw, only.err) == (b"oops\n", "")
+    only = cli("logs", "a17", "--stdout")
+    assert (only.raw, only.err) == (b"result\n", "")
+
+
+def test_logs_of_several_allocations_under_their_names(api: FakeApi, cli: Cli) -> None:
+    for name in ("a17", "a18"):
+        api.on("GET", f"/allocations/{name}/logs", Reply(raw=f"of {name}\n".encode()))
+    outcome = cli("logs", "a17", "a404", "a18", "--stdout")
+    assert outcome.code == 4
+    assert outcome.lines == ["==> a17 <==", "of a17", "==> a404 <==", "==> a18 <==", "of a18"]
+    assert cli("logs", "-f", "a17", "a18").code == 2
 
 
 def test_logs_as_json(api: FakeApi, cli: Cli) -> None:
-    api.on("GET", "/allocations/a17/logs", Reply(raw=b"one\n"))
-    assert cli("logs", "a17", "-o", "json").json == {"id": "a17", "stream": "stdout", "data": "one\n"}
+    api.on("GET", "/allocations/a17/logs", by_stream(stdout=b"one\n", stderr=b"two\n"))
+    assert cli("logs", "a17", "-o", "json").json == {"id": "a17", "stdout": "one\n", "stderr": "two\n"}
+    assert cli("logs", "a17", "--stderr", "-o", "json").json == {"id": "a17", "stream": "stderr", "data": "two\n"}
 
 
 def piece(text: str) -> str:
@@ -51,10 +64,10 @@ def piece(text: str) -> str:
 def test_following_writes_what_comes_until_the_end(api: FakeApi, cli: Cli) -> None:
     events = (piece("a\n"), 'event: restart\ndata: {"run": 2}\n\n', piece("b"), "event: end\n\n")
     api.on("GET", "/allocations/a17/logs/stream", Reply(events=events))
-    outcome = cli("logs", "a17", "--follow", "--tail=1")
+    outcome = cli("logs", "a17", "--follow", "--tail=1", "--stdout")
     assert (outcome.code, outcome.out) == (0, "a\nb")
     assert "run 2 of a17 begins" in outcome.err
-    lines = [json.loads(line) for line in cli("logs", "-f", "a17", "-o", "json").lines]
+    lines = [json.loads(line) for line in cli("logs", "-f", "a17", "--stdout", "-o", "json").lines]
     assert [line["data"] for line in lines] == ["a\n", "b"]
 
 
@@ -119,6 +132,6 @@ def test_a_watch_that_was_cut_off_before_its_first_event_looks_again(api: FakeAp
 
 def test_output_that_is_cut_off_is_an_error(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"half", is_short=True))
-    outcome = cli("logs", "a17", "--retry-for=0")
+    outcome = cli("logs", "a17", "--stdout", "--retry-for=0")
     assert (outcome.code, outcome.out) == (6, "half")
     assert "the answer was cut off" in outcome.err

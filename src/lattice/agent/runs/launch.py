@@ -236,6 +236,7 @@ def build_environment(
         "USER": account.name,
         "LOGNAME": account.name,
         "SHELL": account.shell,
+        "PYTHONUNBUFFERED": "1",  # output is followed while it is written
     }
     if language := os.environ.get("LANG"):
         environment["LANG"] = language
