@@ -76,3 +76,19 @@ def test_figures_of_a_step_are_finite_and_bounded() -> None:
     report = step_report_of(said)
     assert (report.cpu_s, report.elapsed_s, report.tasks[0].message) == (0.0, 0.0, "a?b")
     assert report.peak_memory_mb < 1 << 63
+
+
+@pytest.mark.parametrize(("said", "kept"), [(0, 0), (255, 255), (256, 255), (2**31 - 1, 255), (-1, 255)])
+def test_exit_codes_are_codes_and_never_become_a_success(said: int, kept: int) -> None:
+    report = report_of(pb.RunReport(phase=pb.PHASE_ENDED, exit_code=said))
+    assert report is not None
+    assert report.exit_code == kept
+    assert step_report_of(pb.StepReport(tasks=[pb.TaskEnd(exit_code=said)])).tasks[0].exit_code == kept
+
+
+@pytest.mark.parametrize(("said", "kept"), [(0, 0), (15, 15), (64, 64), (65, 9), (-5, 9)])
+def test_signals_are_signals(said: int, kept: int) -> None:
+    report = report_of(pb.RunReport(phase=pb.PHASE_ENDED, signal=said))
+    assert report is not None
+    assert report.signal == kept
+    assert step_report_of(pb.StepReport(tasks=[pb.TaskEnd(signal=said)])).tasks[0].signal == kept

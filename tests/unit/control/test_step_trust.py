@@ -154,3 +154,16 @@ def test_only_plain_digits_name_a_task() -> None:
     assert msgspec.structs.replace(plan, stdin="0").input_nodes() == ("n1",)
     for file in ("\u00b2", "\u0663", "input.txt"):
         assert msgspec.structs.replace(plan, stdin=file).input_nodes() == ()
+
+
+@scenario
+async def test_thousands_of_foreign_steps_in_one_message_are_a_few_lines_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    many = 5000
+    key = StepKey(cluster.number, 1, 7)
+    cluster.registry.registered("n3", (KnownStep(key=key, launch_id="x", plan=b"\x81"),) * many)
+    assert cluster.registry.counts["foreign_steps"] == many
+    assert len([record for record in caplog.records if "foreign step" in record.getMessage()]) < 20

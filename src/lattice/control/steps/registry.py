@@ -6,7 +6,6 @@ committed. So the next leader finds unrecorded steps on the nodes. A node gets n
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
@@ -17,7 +16,7 @@ from lattice.control.settings import seconds_setting
 from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
 from lattice.control.steps.plan import StepPlan, misfit_refusal, programs_of, shown_name, step_name, unknown_step
-from lattice.control.steps.trust import MAX_STEPS, concerns, is_settled, news, trusted_plan
+from lattice.control.steps.trust import MAX_STEPS, ForeignWords, concerns, is_settled, news, trusted_plan
 from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.control.work.runs import holding_runs
 from lattice.core.machine.commands import Envelope, RecordSteps
@@ -57,8 +56,6 @@ from lattice.ports.nodes.steps import (
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.slurm.variables import SlurmSettings
 from lattice.wire.work.steps import recorded_view
-
-_log = logging.getLogger(__name__)
 
 ACTOR = "steps"
 GATHER_S = 1.0
@@ -109,6 +106,7 @@ class StepRegistry:
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
         self.counts: Counter[str] = Counter()
+        self._foreign = ForeignWords()
         replica.subscribe(self._note, of=(AllocationStopping, AllocationEnded, AllocationRequeued, NodeMoved))
 
     # What users ask.
@@ -421,7 +419,7 @@ class StepRegistry:
     def _distrust(self, node: str, key: RunKey) -> None:
         """The node speaks of a step that it cannot have."""
         self.counts["foreign_steps"] += 1
-        _log.warning("word of a foreign step of %s is ignored", allocation_id(key.number), extra={"node_id": node})
+        self._foreign.note(node, key)
 
     def _lose(self, live: LiveStep, node: str, why: str) -> None:
         if live.plan is None or node not in live.open_nodes:

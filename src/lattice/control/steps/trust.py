@@ -1,10 +1,13 @@
 """How far a node is believed about steps: for the steps of runs that it has or had last, and there for its own tasks."""
 
+import logging
+from collections import Counter
 from collections.abc import Iterable
 
 from lattice.control.steps.live import LiveStep
 from lattice.control.steps.plan import StepPlan, decode_plan
 from lattice.core.machine.state import State
+from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.steps import MAX_TASKS
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepKey, StepReport, TaskEnd
 
@@ -14,6 +17,22 @@ MAX_STEPS = (1 << 32) - 1  # of one allocation
 MAX_PLAN_BYTES = 4 << 20
 MAX_TEXT = 4096
 MAX_MOMENT_MS = 253_402_300_799_000  # the last second that can be written with four digits of the year
+
+_log = logging.getLogger(__name__)
+
+
+class ForeignWords:
+    """What nodes say of steps that they cannot have. One message may hold thousands: each doubling of a node's count is logged."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def note(self, node: str, key: RunKey) -> None:
+        self._counts[node] += 1
+        count = self._counts[node]
+        if count & (count - 1) == 0:
+            about = "word of a foreign step of %s is ignored; %d from this node so far"
+            _log.warning(about, allocation_id(key.number), count, extra={"node_id": node})
 
 
 def has_run(state: State, node: str, key: RunKey) -> bool:

@@ -55,14 +55,19 @@ _usage_of = USAGE.reader(
     seconds=values.seconds, read_bytes=values.amount, written_bytes=values.amount, peak_pids=values.amount
 )
 _report_of = RUN_REPORT.reader(
-    texts=values.line, seconds=values.seconds, peak_memory_mb=values.memory_mb, usage=_usage_of
+    texts=values.line,
+    seconds=values.seconds,
+    peak_memory_mb=values.memory_mb,
+    usage=_usage_of,
+    exit_code=values.exit_code,
+    signal=values.signal,
 )
 step_report_of = STEP_REPORT.reader(
     texts=values.line,
     seconds=values.seconds,
     peak_memory_mb=values.memory_mb,
     usage=_usage_of,
-    tasks=TASK_END.reader(texts=values.line),
+    tasks=TASK_END.reader(texts=values.line, exit_code=values.exit_code, signal=values.signal),
     pmi=PMI_USE.reader(texts=values.line, seconds=values.seconds),
 )
 

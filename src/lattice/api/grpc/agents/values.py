@@ -11,6 +11,9 @@ MAX_TEXT = 4096
 MAX_SECONDS = 1e10  # three centuries
 MAX_MEMORY_MB = 1 << 40  # far beyond any node, and sums over all nodes still fit into 64 bits
 MAX_AMOUNT = 1 << 53
+MAX_EXIT_CODE = 255
+MAX_SIGNAL = 64
+KILLED = 9
 MAX_FEATURES = 256
 MAX_FEATURE = 128
 
@@ -33,6 +36,16 @@ def memory_mb(value: int) -> int:
 def amount(value: int) -> int:
     """Bytes or processes: sums of many must stay whole numbers that every client can read."""
     return value if value <= MAX_AMOUNT else MAX_AMOUNT
+
+
+def exit_code(value: int) -> int:
+    """The code; the highest where there is no such code, never the one of a success."""
+    return value if 0 <= value <= MAX_EXIT_CODE else MAX_EXIT_CODE
+
+
+def signal(value: int) -> int:
+    """The signal; SIGKILL where there is no such signal."""
+    return value if 0 <= value <= MAX_SIGNAL else KILLED
 
 
 def line(text: str) -> str:
