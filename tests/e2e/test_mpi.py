@@ -1,6 +1,7 @@
 """MPI programs without SSH: Debian's MPICH through `lattice launch` and `srun`, on nodes that are real processes."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lattice.cli.slurm.install import install
-from lattice.testing import LocalCluster
+from lattice.testing import LocalCluster, eventually
 from tests.conftest import missing, require_program
 from tests.e2e.launching import launched, rest_of
 
@@ -108,6 +109,43 @@ def test_a_rank_that_never_comes_is_named_after_the_time_out(cluster: LocalClust
     assert done.returncode == 128 + signal.SIGKILL
     assert "PMI fence timeout: waited for rank 1 on n2" in done.stderr
     assert not processes_of(walk)
+
+
+def test_a_fence_does_not_wait_for_ranks_that_have_ended(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    done = run(cluster, alloc, "-n", "4", str(walk), "leave")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "rank 1 on n2 ended while others waited in a PMI fence" in done.stderr
+    assert not processes_of(walk)
+
+
+@pytest.mark.parametrize(("victim", "said"), [("rank", "killed by signal 9 (SIGKILL)"), ("shim", "task 3 on n4: lost")])
+def test_a_rank_or_a_shim_that_is_killed_ends_the_step_and_the_ranks_are_named(
+    cluster: LocalCluster, alloc: str, walk: Path, scratch: Path, victim: str, said: str
+) -> None:
+    with launched(cluster, alloc, "-n", "4", str(walk), "wait", str(scratch / "never")) as step:
+        assert step.stdout is not None
+        for _ in range(4):
+            step.stdout.readline()
+        if victim == "shim":
+            cluster.wait_replaced(cluster.kill("shim", "n4"))
+        else:
+            os.kill(processes_of(walk)[0], signal.SIGKILL)
+        _, errors = rest_of(step)
+    assert step.returncode != 0
+    assert said in errors
+    eventually(lambda: not processes_of(walk), "no rank is left")
+
+
+def test_the_list_of_steps_tells_how_ranks_found_each_other(cluster: LocalCluster, alloc: str, walk: Path) -> None:
+    run(cluster, alloc, "-n", "4", str(walk), "hello")
+
+    def told_of_it() -> bool:
+        (step,) = cluster.get(f"/allocations/{alloc}/steps")["items"]
+        return bool(
+            re.match(r"pmi1: 4 ranks, \d+ fences, [\d,]+ bytes exchanged, slowest fence [\d.]+ ms", step["message"])
+        )
+
+    eventually(told_of_it, "the step's record")
 
 
 def test_without_pmi_each_task_is_a_program_of_one_rank(cluster: LocalCluster, alloc: str, walk: Path) -> None:

@@ -114,6 +114,9 @@ class StepTable:
         elif operation == "end_step":
             grace_s = seconds(request, "grace_s", step.grace_s)
             self._terminate(step, "stopped", grace_s, str(request.get("why") or ""))
+        elif operation == "shrink_step":
+            if step.pmi is not None:
+                step.pmi.tell_ended(request.get("places"))
         elif operation == "resize_step":
             for task in step.tasks:
                 if task.is_terminal and not task.is_gone:

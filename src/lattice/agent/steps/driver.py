@@ -22,7 +22,7 @@ from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps.launch import Site, prepare_step
 from lattice.agent.steps.table import StepRetention, Steps
 from lattice.ports.nodes.agents import Phase, RunKey, StepKey
-from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, ResizeOrder, SignalOrder
+from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, NodesEndedOrder, ResizeOrder, SignalOrder
 from lattice.wire.agents.messages import STEP_KEY, step_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -99,6 +99,8 @@ class StepDriver:
                 self.table.end(key, grace_s, why)
             case ResizeOrder(key=key, rows=rows, columns=columns):
                 self.table.order("resize_step", key, rows=rows, columns=columns)
+            case NodesEndedOrder(key=key, places=places):
+                self.table.order("shrink_step", key, places=list(places))
             case AckOrder(key=key):
                 self.table.acknowledged(key)
             case None if message.HasField("step_input"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from lattice.control.steps.plan import StepPlan, counted_status, failure_lines
+from lattice.control.steps.plan import StepPlan, counted_status, failure_lines, how_it_ended
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
@@ -118,6 +118,22 @@ def singleton_warning(live: LiveStep) -> str:
     )
 
 
+def task_failure(node: str, end: TaskEnd) -> str:
+    return f"task {end.rank} on {node}: {how_it_ended(end)}"
+
+
+def pmi_summary(live: LiveStep) -> str:
+    """What the ranks did to find each other; empty for a step that is no MPI program."""
+    uses = [use for use in live.pmi.values() if use.met]
+    if not uses:
+        return ""
+    fences, slowest_s = max(use.fences for use in uses), max(use.slowest_s for use in uses)
+    return (
+        f"{uses[0].kind}: {sum(use.met for use in uses)} ranks, {fences} {'fence' if fences == 1 else 'fences'}, "
+        f"{sum(use.bytes for use in uses):,} bytes exchanged, slowest fence {slowest_s * 1000:.1f} ms"
+    )
+
+
 def view_of(live: LiveStep) -> StepView:
     ends = live.ends.values()
     plan = live.plan
@@ -157,7 +173,7 @@ def record_of(live: LiveStep, level: int) -> StepRecord:
         ended_at=live.ended_at,
         exit_code=view.exit_code,
         lost=view.lost,
-        message="; ".join(view.failures)[:KEPT_MESSAGE] or live.message,
+        message="; ".join(filter(None, ("; ".join(view.failures)[:KEPT_MESSAGE] or live.message, pmi_summary(live)))),
         cpu_s=round(live.cpu_s, 3),
         peak_memory_mb=live.peak_memory_mb,
         usage=live.usage if level >= SINCE_LEVEL else NO_USAGE,

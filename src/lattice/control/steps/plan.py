@@ -165,14 +165,15 @@ def failure_lines(ends: Iterable[TaskEnd], node_of: Mapping[int, str], *, was_en
     groups: dict[tuple[str, str], list[int]] = {}
     for end in sorted(ends, key=lambda end: end.rank):
         if end.status and not (was_ended and end.signal in ENDED_BY_US and end.cause is not EndCause.OOM):
-            groups.setdefault((node_of.get(end.rank, ""), _how(end)), []).append(end.rank)
+            groups.setdefault((node_of.get(end.rank, ""), how_it_ended(end)), []).append(end.rank)
     lines = [f"{_ranks(ranks)} on {node}: {how}" for (node, how), ranks in groups.items()]
     if len(lines) > SHOWN_FAILURES:
         lines = [*lines[:SHOWN_FAILURES], f"and {len(lines) - SHOWN_FAILURES} more"]
     return tuple(lines)
 
 
-def _how(end: TaskEnd) -> str:
+def how_it_ended(end: TaskEnd) -> str:
+    """For a line that begins with its rank."""
     if end.is_lost:
         return f"lost ({end.message})"
     if end.cause is EndCause.OOM:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, view_of
+from lattice.control.steps.leaving import Leavers
+from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
 from lattice.control.steps.plan import StepPlan, misfit_refusal, programs_of, shown_name, step_name, unknown_step
 from lattice.control.steps.trust import MAX_STEPS, ForeignWords, concerns, is_settled, news, trusted_plan
@@ -103,6 +104,7 @@ class StepRegistry:
         # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
         self._missing: list[tuple[float, str, tuple[int, int]]] = []
         self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
+        self._leavers = Leavers()
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
         self.counts: Counter[str] = Counter()
@@ -409,7 +411,7 @@ class StepRegistry:
         if report.was_ended and live.open_nodes:
             self._end(live, 0.0, report.message)
         elif failed is not None and live.plan is not None and not live.plan.no_kill and live.open_nodes:
-            self._end(live, self._grace_s(), f"task {failed.rank} failed")
+            self._end(live, self._grace_s(), task_failure(node, failed))
         self._tell(live)
 
     def _has_it(self, live: LiveStep, node: str) -> None:
@@ -435,6 +437,8 @@ class StepRegistry:
 
     def _node_over(self, live: LiveStep, node: str) -> None:
         live.open_nodes.discard(node)
+        if self._leavers.note(live, self._clock.monotonic_s()):
+            self._alarm.ring()
         if not live.open_nodes and not live.ended_at:
             live.ended_at = self._clock.now_ms()
             self._over.append(live)
@@ -525,13 +529,15 @@ class StepRegistry:
         self._of.clear()
         self._next.clear()
         self._missing.clear()
+        self._leavers.clear()
         self._over.clear()
 
     async def _turn(self) -> None:
-        due = min((when for when, _, _ in self._missing), default=None)
+        due = min((when for when in (*(late[0] for late in self._missing), self._leavers.next_s) if when), default=None)
         pause_s = None if due is None else due - self._clock.monotonic_s()
         await self._alarm.wait(0.0 if self._over else pause_s)
         self._give_up_missing()
+        self._leavers.tell(self._clock.monotonic_s(), self._live.get, self._links.order_step)
         if self._over:
             if len(self._over) < MAX_GATHER or self._guard:
                 await asyncio.sleep(GATHER_S)

@@ -97,6 +97,12 @@ class EndOrder(StepOrder, frozen=True, kw_only=True, gc=False):
     why: str
 
 
+class NodesEndedOrder(StepOrder, frozen=True, kw_only=True):
+    """All tasks of these nodes of the step have ended; `places` count in the step."""
+
+    places: tuple[int, ...]
+
+
 class ResizeOrder(StepOrder, frozen=True, kw_only=True, gc=False):
     rows: int
     columns: int
@@ -106,7 +112,7 @@ class AckOrder(StepOrder, frozen=True, kw_only=True, gc=False):
     """The end was recorded and needs no more reports."""
 
 
-AnyStepOrder = LaunchOrder | SignalOrder | EndOrder | ResizeOrder | AckOrder
+AnyStepOrder = LaunchOrder | SignalOrder | EndOrder | NodesEndedOrder | ResizeOrder | AckOrder
 
 
 class StepLinks(Protocol):

@@ -40,6 +40,7 @@ from lattice.ports.nodes.steps import (
     AnyStepOrder,
     EndOrder,
     LaunchOrder,
+    NodesEndedOrder,
     PmiOrder,
     ResizeOrder,
     SignalOrder,
@@ -99,6 +100,7 @@ STEP_ORDERS: dict[str, Plan[Any, Any]] = {
     "launch_step": LAUNCH_STEP,
     "signal_step": Plan(SignalOrder, pb.SignalStep, STEP_KEY),
     "end_step": Plan(EndOrder, pb.EndStep, STEP_KEY),
+    "step_nodes_ended": Plan(NodesEndedOrder, pb.StepNodesEnded, STEP_KEY),
     "resize_step": Plan(ResizeOrder, pb.ResizeStep, STEP_KEY),
     "step_ack": Plan(AckOrder, pb.StepAck, STEP_KEY),
 }

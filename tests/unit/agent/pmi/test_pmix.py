@@ -9,7 +9,7 @@ import pytest
 
 from lattice.agent.pmix.building import templates
 from lattice.agent.shim.pmi.plan import PmiPlan
-from lattice.agent.shim.pmi.pmix import is_own, job_text, listen
+from lattice.agent.shim.pmi.pmix import is_own, listen, step_text
 from lattice.agent.shim.pmi.ranks import PMIX, LocalRanks
 from lattice.agent.shim.pmi.requests import BadRank
 
@@ -36,7 +36,7 @@ def test_the_environment_of_a_rank_keeps_what_the_library_says_and_names_what_di
 
 
 def test_the_server_hears_the_layout_of_the_step() -> None:
-    text = job_text("a7.0.ab", ["n1", "n2"], [[0, 2], [1, 3]], 1, "/steps/7")
+    text = step_text("a7.0.ab", ["n1", "n2"], [[0, 2], [1, 3]], 1, "/steps/7")
     assert text == b"a7.0.ab\n4\n1\nn1,n2\n0,2;1,3\n/steps/7"
 
 

@@ -61,6 +61,10 @@ class Alone:
     def give(self, _kind: str, blob: bytes) -> None:
         self._local.done(blob)
 
+    def awaited(self) -> set[int]:
+        """Places of other nodes that the open fence waits for, as far as it is known here."""
+        return set()
+
     def late(self) -> None:
         self._local.fail(f"PMI fence timeout: waited for {ranks_text(self._local.missing())} on {self._node}")
 
@@ -80,6 +84,9 @@ class Closed:
 
     def give(self, _kind: str, _blob: bytes) -> None:
         self._local.fail(self._why)
+
+    def awaited(self) -> set[int]:
+        return set()
 
     def late(self) -> None:
         self._local.fail(self._why)
@@ -105,6 +112,9 @@ class Centre:
 
     def give(self, kind: str, blob: bytes) -> None:
         self._gave(0, self._star.number, kind.encode() + blob)
+
+    def awaited(self) -> set[int]:
+        return set(self._star.missing()) - {0}
 
     def late(self) -> None:
         """The time of a node is over: ask the nodes that gave nothing which ranks they wait for."""
@@ -183,6 +193,10 @@ class Spoke:
         self._given = write_frame(GIVE, self._number, kind.encode() + blob)
         self._member.connect()
         self._member.send(self._given)
+
+    def awaited(self) -> set[int]:
+        """The first node knows the rest."""
+        return {0}
 
     def late(self) -> None:
         """Tell the first node, which knows more; without its answer say what is known here."""

@@ -52,7 +52,7 @@ def listen() -> socket.socket:
     return listener
 
 
-def job_text(space: str, nodes: list[str], node_ranks: list[list[int]], place: int, directory: str) -> bytes:
+def step_text(space: str, nodes: list[str], node_ranks: list[list[int]], place: int, directory: str) -> bytes:
     """What the server has to know of the step."""
     ranks = ";".join(",".join(map(str, each)) for each in node_ranks)
     size = sum(map(len, node_ranks))
@@ -60,13 +60,13 @@ def job_text(space: str, nodes: list[str], node_ranks: list[list[int]], place: i
 
 
 class PmixRanks:
-    """`job` is what the server hears first."""
+    """`step` is what the server hears first."""
 
-    def __init__(self, loop: Loop, listener: socket.socket, program: str, job: bytes, events: Events) -> None:
+    def __init__(self, loop: Loop, listener: socket.socket, program: str, step: bytes, events: Events) -> None:
         self._loop = loop
         self._listener = listener
         self._program = program
-        self._job = job
+        self._step = step
         self._events = events
         self._to = self._from = -1  # the server's stdin and stdout
         self._inbox = bytearray()
@@ -129,7 +129,7 @@ class PmixRanks:
         for fd in (self._to, self._from):
             os.set_blocking(fd, False)
         self._loop.watch(self._from, select.EPOLLIN, self._heard)
-        self._send(b"J", self._job)
+        self._send(b"J", self._step)
 
     def _send(self, kind: bytes, content: bytes) -> None:
         self._outbox += _HEAD.pack(kind, len(content)) + content

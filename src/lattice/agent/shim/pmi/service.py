@@ -17,10 +17,11 @@ from lattice.agent.shim.pmi.exchange import Alone, Centre, Closed, Exchange, Spo
 from lattice.agent.shim.pmi.layout import ranks_text
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S, loaded_library
 from lattice.agent.shim.pmi.plan import PmiPlan
-from lattice.agent.shim.pmi.pmix import Events, PmixRanks, job_text
+from lattice.agent.shim.pmi.pmix import Events, PmixRanks, step_text
 from lattice.agent.shim.pmi.ranks import PMIX, Aborted, LocalRanks, Session
 from lattice.agent.shim.pmi.requests import BadRank
 from lattice.agent.shim.pmi.space import BadBlob
+from lattice.agent.shim.pmi.star import SHOWN_NODES
 
 READ_BYTES = 1 << 16
 # Between the end of a rank's connection and the verdict that others wait in vain: its exit code says more, and comes first.
@@ -53,6 +54,8 @@ class Service:
         self._fences = self._bytes = 0
         self._slowest_s = 0.0
         self._told: dict[str, object] = {}
+        self._inbox = bytearray()
+        self._ended: set[int] = set()  # places of nodes whose ranks have all ended
         self._exchange = self._make_exchange()
         self._pmix = self._make_pmix(listener)
 
@@ -93,15 +96,31 @@ class Service:
         plan = self._plan
         if listener is None or plan.pmix is None:
             return None
-        job = job_text(plan.pmix.space, plan.nodes, plan.node_ranks, plan.place, plan.pmix.directory)
+        step = step_text(plan.pmix.space, plan.nodes, plan.node_ranks, plan.place, plan.pmix.directory)
         events = Events(self._met_pmix, self._give_pmix, self._aborted_pmix, self._failed_pmix)
-        return PmixRanks(self._loop, listener, plan.pmix.program, job, events)
+        return PmixRanks(self._loop, listener, plan.pmix.program, step, events)
 
     # The shim.
 
     def _from_shim(self, _mask: int) -> None:
-        if not os.read(self._control, READ_BYTES):
+        data = os.read(self._control, READ_BYTES)
+        if not data:
             self._loop.stop()
+        self._inbox += data
+        while (end := self._inbox.find(b"\n")) >= 0:
+            places = json.loads(self._inbox[:end]).get("ended") or []
+            del self._inbox[: end + 1]
+            self._ended |= {place for place in places if place in range(len(self._plan.nodes))}
+        self._judge_ended()
+
+    def _judge_ended(self) -> None:
+        """A fence that is open waits in vain for nodes whose ranks have all ended."""
+        places = sorted(self._ended & self._exchange.awaited()) if self._began_s and self._ended else []
+        if places:
+            plan = self._plan
+            named = [f"{ranks_text(plan.node_ranks[place])} on {plan.nodes[place]}" for place in places[:SHOWN_NODES]]
+            more = f" and others on {len(places) - SHOWN_NODES} more nodes" if len(places) > SHOWN_NODES else ""
+            self.fail(f"{', '.join(named)}{more} ended while others waited in a PMI fence")
 
     def _tell(self, message: dict[str, object]) -> None:
         view = memoryview(json.dumps(message).encode() + b"\n")
@@ -231,6 +250,7 @@ class Service:
         if not self._began_s:
             self._began_s = boot_now()
             self._fence_timer = self._loop.call_at(self._began_s + self._plan.timeout_s, self._late)
+            self._judge_ended()
 
     def _late(self) -> None:
         self._fence_timer = None

@@ -90,6 +90,13 @@ class PmiService:
             self._listener.close()
             self._listener = None
 
+    def tell_ended(self, places: object) -> None:
+        """All tasks of these nodes of the step have ended."""
+        try:
+            os.write(self.control, json.dumps({"ended": places}).encode() + b"\n")
+        except OSError:
+            return  # it is ending, or does not read
+
     def hear(self) -> bool:
         """Read what the service says; False at its end."""
         try:
