@@ -77,6 +77,8 @@ def settle(context: Context, prepared: PreparedSubmission) -> None:
 
 
 def _choose_vcluster(context: Context, prepared: PreparedSubmission) -> None:
+    if not context.services.rules:
+        return
     command = prepared.command
     intent = Intent(
         tenant=command.tenant,

@@ -29,6 +29,8 @@ PATH_HINT = "write PATH@sha256:DIGEST; `lattice submit` adds the digest of a fil
 def with_image_fields(request: Submission) -> Submission:
     """The same with what `environment` says of images in the fields that are for it. Raises BadField."""
     environment = request.environment
+    if not environment:
+        return request
     named = {name: environment[name] for name in IMAGE_NAMES if name in environment}
     if not named:
         return request

@@ -18,6 +18,8 @@ def most_named(*given: str | Sequence[str]) -> int:
 
 def node_names(given: str | Sequence[str], field: str) -> tuple[str, ...]:
     """Each name once, in the order written. Raises BadField, which says where a list cannot be read."""
+    if not given:
+        return ()
     names: list[str] = []
     for text in [given] if isinstance(given, str) else given:
         try:

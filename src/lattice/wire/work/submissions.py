@@ -185,7 +185,7 @@ def entries_of(wanted: Submission) -> int:
     script = len(wanted.script or "") >> 10
     rules = wanted.resources.constraints
     several = words + len(wanted.script_args) + len(wanted.environment) + tasks + script
-    return several + most_named(rules.nodes, rules.exclude)
+    return several + (most_named(rules.nodes, rules.exclude) if rules.nodes or rules.exclude else 0)
 
 
 def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES) -> SubmitAllocation:
@@ -385,6 +385,8 @@ def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
 
 
 def _features(named: list[str], needed: tuple[str, ...]) -> tuple[str, ...]:
+    if not named:
+        return needed
     asked = check_names(named, "resources.constraints.features")
     return (*asked, *(each for each in needed if each not in asked))
 
