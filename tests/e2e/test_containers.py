@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -67,7 +68,7 @@ def as_user(cluster: LocalCluster, *words: str, check: bool = True, cwd: Path) -
     secret = (cluster.directory / "secret").read_bytes().strip()
     now = int(time.time())
     token = sign_token(secret, user=USER, tenants=["default"], scope="", issued_at_s=now, lifetime_s=600)
-    program = shutil.which("lattice", path=Path(os.sys.executable).parent) or "lattice"  # type: ignore[attr-defined]
+    program = shutil.which("lattice", path=Path(sys.executable).parent) or "lattice"
     outcome = subprocess.run(
         [program, *words],
         capture_output=True,
@@ -228,6 +229,11 @@ def test_squashfs_file_and_named_image_are_containers_as_well(
         submit = ("submit", "-q", "--wait", "--image", reference, "--", "/opt/tool")
         number = as_user(cluster, *submit, cwd=home).stdout.split()[0]
         assert as_user(cluster, "logs", number, cwd=home).stdout == "tool of\n"
+    cluster.cli("compat-aliases")
+    sbatch = str(Path(sys.prefix) / "libexec" / "slurm" / "sbatch")
+    batch = [sbatch, "--wait", "--container-image=tiny/1.0:v1", f"--output={home}/out", "--wrap=/opt/tool; pwd"]
+    subprocess.run([*batch, "--container-workdir=/usr"], env=cluster.environment(), cwd=home, check=True, timeout=60)
+    assert (home / "out").read_text() == "tool of\n/usr\n"
     assert 'unknown image "tny/1.0:v1"' in refused(cluster, home, "--image", "tny/1.0:v1")
     check_nothing_is_left(place)
 

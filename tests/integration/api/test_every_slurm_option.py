@@ -37,6 +37,7 @@ VALUES = {
     },
     **{"hint": "nomultithread", "switches": "1", "threads-per-core": "1", "time-min": "1", "tmp": "1", "licenses": "x"},
     **{"uenv": "nosuch", "view": "nosuch"},
+    **{"container-image": "nosuch", "container-mounts": "/a:/b", "container-workdir": "/b", "container-name": "x"},
     **{"clusters": "other", "het-group": "0", "immediate": ""},
 }
 # Options that mean something only beside others.

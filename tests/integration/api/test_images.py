@@ -181,3 +181,39 @@ def test_sbatch_means_the_same_images(images: Path) -> None:
         assert "did you mean other?" in refused["stderr"]
 
     check()
+
+
+def test_sbatch_means_the_same_container(images: Path) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        await furnish(world, images)
+        script = f"""#!/bin/sh
+#SBATCH --container-image={LABEL}
+#SBATCH --container-mounts=/a:/b:ro,/c
+#SBATCH --container-writable --container-workdir=/b
+#SBATCH --no-container-mount-home
+true
+"""
+        body = {"program": "sbatch", "argv": ["x.sh"], "cwd": "/", "script": script}
+        answer = (await world.call("POST", "/slurm/commands", body)).json()
+        assert answer["stdout"] == "Submitted batch job 1\n", answer
+        container = work_of(world, 1).container
+        assert container is not None
+        assert container.image.reference.startswith(f"{LABEL}@sha256:")
+        assert (container.binds, container.workdir) == (("/a:/b:ro", "/c:/c"), "/b")
+        assert (container.writable, container.no_home) == (True, True)
+        assert world.state.allocations[1].request.features == ("container",)
+        for words, message in [
+            (["--container-image=nvcr.io#nvidia/pytorch:24.01-py3"], "an image of a registry is not supported"),
+            (["--container-image=greter/1.0:v1"], f"did you mean {LABEL}"),
+            (["--container-image=/x.sqsh"], "is given without its digest"),
+            (["--container-name=x"], "--container-name: containers have no names"),
+            (["--container-mounts=/a:/proc"], "nothing may be mounted on /proc"),
+            (["--uenv=greeter"], "image and uenv exclude each other"),
+        ]:
+            refused = (await world.call("POST", "/slurm/commands", {**body, "argv": [*words, "x.sh"]})).json()
+            assert message in refused["stderr"], refused
+        alone = {**body, "argv": ["--container-writable", "--wrap=true"], "script": None}
+        assert "add --container-image" in (await world.call("POST", "/slurm/commands", alone)).json()["stderr"]
+
+    check()

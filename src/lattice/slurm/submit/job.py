@@ -98,6 +98,11 @@ class Job:
     mail_user: str = ""
     uenv: str = ""
     view: str = ""
+    container_image: str = ""
+    container_mounts: str = ""
+    container_workdir: str = ""
+    is_container_writable: bool = False
+    has_no_home: bool = False  # inside the container
     wrap: str | None = None
     is_parsable: bool = False
     is_quiet: bool = False
@@ -105,6 +110,12 @@ class Job:
     is_test: bool = False
     clusters: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def has_container(self) -> bool:
+        """Whether it says anything about a container."""
+        texts = self.container_image or self.container_mounts or self.container_workdir
+        return bool(texts) or self.is_container_writable or self.has_no_home
 
 
 def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job:
@@ -161,11 +172,16 @@ _TEXTS = {
     "mail-user": "mail_user",
     "uenv": "uenv",
     "view": "view",
+    "container-image": "container_image",
+    "container-mounts": "container_mounts",
+    "container-workdir": "container_workdir",
     "wrap": "wrap",
     "clusters": "clusters",
 }
 _FLAGS: Mapping[str, dict[str, Any]] = {
     "hold": {"is_held": True},
+    "container-writable": {"is_container_writable": True},
+    "no-container-mount-home": {"has_no_home": True},
     "requeue": {"requeue": True},
     "no-requeue": {"requeue": False},
     "parsable": {"is_parsable": True},

@@ -82,6 +82,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if inside:
         if job.uenv or job.view:
             raise error(PROGRAM, "--uenv and --view: a step has the images of its allocation")
+        if job.has_container:
+            raise error(PROGRAM, "--container-image: a step has the container of its allocation")
         allocation = await _confirmed(context, inside)
         return await _launched(context, command, job, step, line.words, allocation, _warned(job))
     return await _alone(context, command, job, step, line.words, number if word == "wait" else 0)

@@ -28,7 +28,9 @@ from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.submissions import (
     MAX_UMASK,
     NO_IMAGES,
+    NO_OPTIONS,
     Constraints,
+    ContainerOptions,
     Images,
     LifecycleRequest,
     Resources,
@@ -119,12 +121,26 @@ def _submitter(context: Context, tenant: str) -> Submitter:
     return Submitter(user=identity.user, account=identity.account, tenant=tenant, vcluster=context.default_vcluster)
 
 
+_NO_IMAGES_WANTED = Submission()
+
+
 async def images_of(context: Context, job: Job, program: str) -> Images:
-    """What --uenv and --view mean. Raises Fault."""
-    if not job.uenv and not job.view:
+    """What --uenv, --view and --container-image mean. Raises Fault."""
+    options = ContainerOptions(
+        mounts=job.container_mounts.split(",") if job.container_mounts else [],
+        writable=job.is_container_writable,
+        workdir=job.container_workdir,
+        no_home=job.has_no_home,
+    )
+    if options != NO_OPTIONS and not job.container_image:
+        raise error(program, f"{SUBMISSION_FAILED}options of a container need an image: add --container-image")
+    wanted = Submission(uenv=job.uenv, view=job.view, image=job.container_image, container=options)
+    if wanted == _NO_IMAGES_WANTED:
         return NO_IMAGES
     try:
-        return await resolve_images(context, Submission(uenv=job.uenv, view=job.view))
+        return await resolve_images(context, wanted)
+    except ApiError as problem:
+        raise error(program, f"{SUBMISSION_FAILED}{problem}") from None
     except BadField as problem:
         hint = f" ({problem.hint})" if problem.hint else ""
         raise error(program, f"{SUBMISSION_FAILED}--{problem}{hint}") from None
