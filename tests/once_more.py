@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-WITH_PROCESSES = frozenset({"chaos", "cli", "e2e", "integration", "slurm"})  # folders below tests/
+WITH_PROCESSES = frozenset(  # folders below tests/
+    {"chaos", "cli", "contracts", "e2e", "fuzz", "integration", "machine_status", "slurm", "upgrades"}
+)
 MOST_FILES = 6  # if more files fail, the change is at fault
 WITHIN_S = 900
 

@@ -154,8 +154,12 @@ def test_a_backup_of_one_server_is_the_beginning_of_several(cluster: LocalCluste
         for server in (first, second):
             with Client(server.url, token=cluster.token) as client:
                 assert client.get_allocation(kept["id"]).name == "before"
-        status = json.loads(cluster.cli("admin", "raft", "status", "-o", "json", *reach).stdout)
-        assert [member["healthy"] for member in status["members"]] == [True, True]
+
+        def both_are_healthy() -> bool:
+            status = json.loads(cluster.cli("admin", "raft", "status", "-o", "json", *reach).stdout)
+            return [member["healthy"] for member in status["members"]] == [True, True]
+
+        eventually(both_are_healthy, "both are healthy")  # a server that has just joined may answer late
         refused = cluster.cli("admin", "backup", "restore", str(made["path"]), "--at-next-start", *reach, check=False)
         assert (refused.returncode, "fresh data directories" in refused.stderr) == (1, True)
         again = subprocess.run(

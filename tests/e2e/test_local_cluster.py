@@ -195,11 +195,11 @@ def test_up_after_an_unclean_death_cleans_up_and_remembers(folder: LocalCluster,
 def test_without_restart_a_dead_process_stays_dead_and_leaves_the_file() -> None:
     with LocalCluster(nodes=1, restart=False) as cluster:
         cluster.kill("agent", "n1")
-        eventually(lambda: cluster.process("agent", "n1") is None, "the agent has left cluster.json", within_s=2)
+        eventually(lambda: cluster.process("agent", "n1") is None, "the agent has left cluster.json")
         cluster.wait_node("n1", "Degraded", "Down")
         assert cluster.process("agent", "n1") is None
         cluster.kill("server")
-        eventually(lambda: cluster.process("server") is None, "the server has left cluster.json", within_s=2)
+        eventually(lambda: cluster.process("server") is None, "the server has left cluster.json")
 
 
 def test_two_clusters_side_by_side_do_not_see_each_other(cluster: LocalCluster, scratch: Path) -> None:

@@ -235,8 +235,12 @@ def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> No
         subprocess.run([*program, "members", "add", "s2", "--out", str(second.token), *reach], check=True)
         second.start("--join", "--join-token-file", str(second.token))
         second.wait_serving()
-        listed = subprocess.run([*program, "members", "list", "-o", "json", *reach], check=True, capture_output=True)
-        assert [(each["name"], each["healthy"]) for each in json.loads(listed.stdout)] == [("s1", True), ("s2", True)]
+
+        def healthy() -> list[str]:
+            done = subprocess.run([*program, "members", "list", "-o", "json", *reach], check=True, capture_output=True)
+            return [each["name"] for each in json.loads(done.stdout) if each["healthy"]]
+
+        eventually(lambda: healthy() == ["s1", "s2"], "both are healthy")
         with Client(second.url, token=token_file.read_text()) as client:
             client.submit(Submission(entrypoint="true"))
         again = subprocess.run(

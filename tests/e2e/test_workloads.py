@@ -153,7 +153,7 @@ def test_walltime_ends_work_in_real_time(cluster: LocalCluster, scratch: Path) -
     done = cluster.run(STUBBORN.format(pids=scratch / "pid"), lifecycle={"type": "bounded", "walltime": "2s"})
     took = time.monotonic() - began
     assert (done["state"], done["cause"]) == ("Failed", "walltime")
-    assert 2.0 <= took < 12.0
+    assert 2.0 <= took < 25.0  # it ignores the first signal, and has 2 s for it
     assert [pid for pid in pids_of(scratch, "pid.main", "pid.child") if is_running(pid)] == []
 
 

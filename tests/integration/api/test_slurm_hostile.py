@@ -48,7 +48,7 @@ RESUMED = ["end:x:0", "end:1:x", "end:1:" + DIGITS, "wait:²", "cancel:", "wait:
 
 async def ask(world: World, program: str, *argv: str, token: str | None = None, resume: str = "") -> dict[str, Any]:
     body = {"program": program, "argv": list(argv), "cwd": "/home/alice", "resume": resume}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         response = await world.call("POST", "/slurm/commands", body, token=token)
     assert response.status == 200, response.body[:300]
     assert len(response.body) < 5_000_000

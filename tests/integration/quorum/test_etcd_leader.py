@@ -84,7 +84,7 @@ async def test_of_many_campaigners_one_wins_and_every_resignation_makes_another(
 @scenario
 async def test_a_resignation_is_told_once_and_followed_at_once(etcd: Etcd) -> None:
     losses = list[str]()
-    async with server(etcd, "a") as a, server(etcd, "b") as b:
+    async with server(etcd, "a", lease_s=30) as a, server(etcd, "b", lease_s=30) as b:
         a.on_loss(lambda: losses.append("a"))
         await a.campaign()
         campaign = asyncio.create_task(b.campaign())
@@ -92,7 +92,7 @@ async def test_a_resignation_is_told_once_and_followed_at_once(etcd: Etcd) -> No
         await a.resign()
         assert not a.is_leader
         await campaign
-        assert time.monotonic() - begin < 3.5  # the lease lasts 4
+        assert time.monotonic() - begin < 15  # the lease lasts 30
         await knows(a, "b")
         assert losses == ["a"]
         assert b.epoch > 0
@@ -156,7 +156,7 @@ def test_a_leader_killed_with_its_member_is_replaced_before_its_lease_has_ended(
             for task in waiting:
                 task.cancel()
             print(f"\na new leader after {gap_s:.2f} s")  # noqa: T201
-            assert gap_s < 10
+            assert gap_s < 20
             await a.close()
             await dying.close()
 
