@@ -112,10 +112,13 @@ def machine(cluster: LocalCluster, name: str, folder: Path, secret: Path | None 
     server = NewServer(name, folder, secret=secret or directory / "secret", objects=directory / "objects")
     try:
         yield server
+    except BaseException:
+        # No member is left behind that does not answer.
+        server.end()
+        cluster.cli("admin", "raft", "members", "remove", name, check=False)
+        raise
     finally:
         server.end()
-        # A test that fails leaves no member behind that does not answer.
-        cluster.cli("admin", "raft", "members", "remove", name, check=False)
 
 
 @pytest.fixture(scope="module")
