@@ -223,6 +223,15 @@ def test_programs_of_open_mpi_are_one_program_of_all_their_ranks(
     assert not processes_of(open_walk)
 
 
+def test_mpi4py_is_one_program_of_all_its_ranks(cluster: LocalCluster, alloc: str, pmix: list[str]) -> None:
+    """Debian's is built with Open MPI."""
+    if not Path("/usr/lib/python3/dist-packages/mpi4py").exists():
+        missing("python3-mpi4py")
+    code = "from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, c.allreduce(c.rank))"
+    done = run(cluster, alloc, "-n", "2", *pmix, "/usr/bin/python3", "-c", code)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 2 1", "1 2 1"]), done.stderr
+
+
 def test_a_rank_of_open_mpi_that_never_comes_is_named(
     cluster: LocalCluster, alloc: str, open_walk: Path, pmix: list[str]
 ) -> None:
