@@ -71,11 +71,12 @@ class Cli:
     clock: StandingClock = field(default_factory=StandingClock)
     stdin: bytes = b""
     is_terminal: bool = False
+    is_stderr_terminal: bool = False
     stdout: Pipe = field(default_factory=Pipe)
 
     def __call__(self, *line: str, **variables: str) -> Outcome:
         self.stdout = Pipe(is_terminal=self.is_terminal)
-        stderr = Pipe()
+        stderr = Pipe(is_terminal=self.is_stderr_terminal)
         streams = Streams(stdin=Pipe(self.stdin, is_terminal=self.is_terminal), stdout=self.stdout, stderr=stderr)
         process = Process(
             streams=streams,

@@ -303,3 +303,28 @@ def test_constraints_of_memory_storage_and_nodes(api: FakeApi, cli: Cli) -> None
         "prefer_same_numa": True,
         "storage_gbps": 2.5,
     }
+
+
+def test_a_walltime_without_a_unit_is_refused_with_both_readings(api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", "--walltime=10", "--", "true")
+    assert outcome.code == 2
+    assert '--walltime "10" has no unit' in outcome.err
+    assert "write 10m for 10 minutes or 10s for 10 seconds" in outcome.err
+    assert cli("submit", "--walltime=10m", "--", "true").code == 0
+
+
+def test_a_person_is_warned_of_what_will_surprise(api: FakeApi, cli: Cli) -> None:
+    line = ("submit", "--stdout=logs/out.txt", "--", "no-such-program")
+    assert cli(*line, VIRTUAL_ENV="/venv").err == ""
+    cli.is_stderr_terminal = True
+    warnings = cli(*line, VIRTUAL_ENV="/venv").err.splitlines()
+    assert [text.partition(";")[0] for text in warnings] == [
+        "warning: no --walltime: the default applies, and the work is killed after 01:00:00",
+        "warning: VIRTUAL_ENV is set here and not passed on",
+        f"warning: directory {cli.folder}/logs for the output does not exist on this machine",
+        "warning: program no-such-program is not found on this machine",
+    ]
+    (cli.folder / "logs").mkdir()
+    fine = ("submit", "--walltime=5m", "--export=ALL", "--stdout=logs/out.txt", "--", "true")
+    assert cli(*fine, VIRTUAL_ENV="/venv", PATH="/usr/bin:/bin").err == ""
+    assert cli("-q", *line).err == ""

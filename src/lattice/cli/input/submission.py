@@ -205,12 +205,20 @@ def _resources(options: SubmitOptions) -> ResourceRequest:
 def _lifecycle(options: SubmitOptions) -> LifecycleRequest:
     return LifecycleRequest(
         type=options.lifecycle,
-        walltime=options.walltime,
+        walltime=checked_walltime(options.walltime),
         preemption_class=_class(options),
         no_preempt=options.no_preempt,
         requeue=None if options.requeue is None else options.requeue.replace("-", "_"),
         max_requeue=options.max_requeue,
     )
+
+
+def checked_walltime(text: str | None) -> str | None:
+    """The text; UsageError for a bare number, which Slurm reads as minutes."""
+    if text is not None and text.isascii() and text.isdigit():
+        hint = f"write {text}m for {text} minutes or {text}s for {text} seconds"
+        raise UsageError(f'--walltime "{text}" has no unit', hint=hint)
+    return text
 
 
 def _class(options: SubmitOptions) -> int | None:

@@ -299,6 +299,10 @@ def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
         submission = build_submission(options, context)
         allocation = context.client.submit(submission, request_id=options.request_id)
     tell_of_submission(allocation, context)
+    if context.streams.stderr.isatty():
+        from lattice.cli.input.preflight import warn_of_surprises
+
+        warn_of_surprises(options, submission, allocation, context)
     return allocation
 
 

@@ -7,7 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import order_each
 from lattice.cli.errors import UsageError
-from lattice.cli.input.submission import parse_pair
+from lattice.cli.input.submission import checked_walltime, parse_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, context: Context) -> int:
     wanted = {
-        "walltime": options.walltime,
+        "walltime": checked_walltime(options.walltime),
         "priority": _priority(options),
         "name": options.name,
         "concurrency": options.concurrency,
