@@ -495,7 +495,7 @@ class Driver:
 
     def _settle(self, key: RunKey) -> None:
         self._summarise(key)
-        if self._store is None and not self._hooks.needs_undo:
+        if self._store is None and not self._hooks.has_left(key):
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:
             self._spawn(self._store_output(key, self._store))

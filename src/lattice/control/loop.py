@@ -181,9 +181,9 @@ async def rest_by_load(work_s: float, most_s: float) -> int:
         await asyncio.sleep(rest_s)
         most_s -= rest_s
         took_s = time.monotonic() - began_s
-        # To come late is to be busy, too: the machine has no CPU left.
-        busy_s = max(time.thread_time() - used_s, took_s - rest_s - _LATE_S)
-        if most_s <= 0 or busy_s < took_s * _BUSY_SHARE:
+        # To come late is to be busy, too: with one long piece of work, or because the machine has no CPU left.
+        is_busy = time.thread_time() - used_s > took_s * _BUSY_SHARE or took_s - rest_s > _LATE_S
+        if most_s <= 0 or not is_busy:
             break
     return count
 

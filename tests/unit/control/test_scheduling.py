@@ -1,6 +1,7 @@
 """When a cycle runs, what it proposes, and what is told about it."""
 
 import asyncio
+from collections.abc import Callable
 
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import CancelAllocation, DrainNode, PlaceAllocation
@@ -14,7 +15,7 @@ from tests.unit.control.world import World
 
 
 class Loop:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, merge_s: float = 0.05) -> None:
         self.world = world
         self.observations = Observations()
         for node in sorted(world.links.open):
@@ -24,9 +25,15 @@ class Loop:
             world.replica,
             self.observations,
             world.clock,
-            SchedulingSettings(cycle_interval_s=5.0, merge_s=0.05),
+            SchedulingSettings(cycle_interval_s=5.0, merge_s=merge_s),
             lambda *figures: self.cycles.append(figures),
         )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - a cycle that ended sets no event
+            await asyncio.sleep(0.005)
 
 
 @scenario
@@ -143,6 +150,26 @@ async def test_a_submission_starts_a_cycle_at_once() -> None:
     await world.ended(number, "n1")
     await asyncio.wait_for(placed.wait(), 2)
     assert world.allocation(waiting).shares == (Share(node="n1"),)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_submissions_to_a_full_cluster_share_a_plan_and_an_end_does_not_wait_for_it() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world, merge_s=0.5).loop
+    first = await world.submit()
+    assert await loop.run_cycle() == 1
+    task = asyncio.create_task(loop.run())
+    await until(lambda: loop.status().cycles == 2)
+    numbers = [await world.submit() for _ in range(5)]
+    await asyncio.sleep(0)
+    assert loop.status().cycles == 2
+    await until(lambda: loop.status().cycles == 3)
+    assert [loop.reason_for(number) for number in numbers] != [""] * 5
+    await world.ended(first, "n1")
+    await until(lambda: world.allocation(numbers[0]).nodes == ("n1",))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

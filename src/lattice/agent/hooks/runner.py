@@ -28,12 +28,19 @@ class HookRunner:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
         self._folder_of = folder_of
+        self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
 
     @property
     def needs_undo(self) -> bool:
         """Whether any hook may have something to undo; those of images never do."""
         return any(hook.name not in (IMAGES, CONTAINER) for hook in self._hooks)
+
+    def has_left(self, key: RunKey) -> bool:
+        """Whether there may be something to undo for the run; to be asked once, at its end."""
+        is_bare = key in self._bare
+        self._bare.discard(key)
+        return self.needs_undo and (not is_bare or any(hook.undoes_unrecorded for hook in self._hooks))
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone."""
@@ -47,9 +54,12 @@ class HookRunner:
             except (HookFailed, RunImpossible):
                 await self.undo(order.key, order.allocation_id)
                 raise
+        if not record:
+            self._bare.add(order.key)
 
     async def undo(self, key: RunKey, allocation_id: str, *, has_started: bool = False) -> str:
         """In reverse; what went wrong, in words. `has_started` undoes unrecorded runs too, where a hook asks for it."""
+        self._bare.discard(key)
         lock = self._undoing.setdefault(key, asyncio.Lock())
         try:
             async with lock:

@@ -44,6 +44,11 @@ class Selection:
     def shows_tasks(self) -> bool:
         return self.tasks or self.group > 0
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether nothing is left out; asked before many records are looked at."""
+        return self == _ALL
+
     def takes(self, record: Allocation | TaskGroup) -> bool:
         if isinstance(record, TaskGroup):
             ended_at = record.ended_at if record.is_done else 0
@@ -66,6 +71,9 @@ class Selection:
 
     def _takes_position(self, head: Allocation) -> bool:
         return not self.positions or contains(self.positions, head.number - head.group - 1)
+
+
+_ALL = Selection()
 
 
 async def hot_records(

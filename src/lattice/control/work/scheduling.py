@@ -80,6 +80,8 @@ _WAKING = (
     ReservationDeleted,
     SettingSet,
 )
+# What never makes room for anything.
+_ARRIVING = (AllocationSubmitted, TaskGroupSubmitted)
 _OF_NODES = (NodeMoved, NodeRegistered, NodeSpecified, NodeMeasured)
 _WAKING_AN_EMPTY_QUEUE = tuple(kind for kind in _WAKING if kind not in _OF_NODES)
 # A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
@@ -124,6 +126,8 @@ class Scheduling:
         self._plan: Plan | None = None
         self._plan_s = 1.0
         self._cycle_s = 0.0
+        self._is_full = False  # as far as the last plan knew
+        self._ring_later: asyncio.TimerHandle | None = None
         self._status = SchedulingStatus()
         self.stale = 0
         self.reset()
@@ -199,6 +203,9 @@ class Scheduling:
 
     async def run_cycle(self) -> int:
         """Plans once and proposes what follows; returns how many placements took effect."""
+        if self._ring_later is not None:
+            self._ring_later.cancel()
+            self._ring_later = None
         started = self._clock.monotonic_s()
         based_on = self._replica.applied_index
         now = self._clock.now_ms()
@@ -212,6 +219,7 @@ class Scheduling:
         if made.placements:
             outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
             placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+        self._is_full = made.is_full and placed == len(made.placements)
         self._note_cycle(planned_s, placed, len(made.placements) - placed)
         _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, placed)
         return placed
@@ -261,8 +269,17 @@ class Scheduling:
         self._cycle.note(self._replica.state, events)
         # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
         waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
-        if any(isinstance(event, waking) for event in events):
+        ringing = [event for event in events if isinstance(event, waking)]
+        if ringing and self._is_full and all(isinstance(event, _ARRIVING) for event in ringing):
+            self._plan_soon()
+        elif ringing:
             self._alarm.ring()
+
+    def _plan_soon(self) -> None:
+        """For submissions to a full cluster, which cannot start anyway: one plan for all that come within the merge time."""
+        if self._ring_later is None:
+            loop = asyncio.get_running_loop()
+            self._ring_later = loop.call_later(self._settings.merge_s, self._alarm.ring)
 
     def _is_anybody_waiting(self) -> bool:
         state = self._replica.state

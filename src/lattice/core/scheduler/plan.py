@@ -341,6 +341,7 @@ class _Pass:
             ),
             considered=sum(self._progress.seen),
             wake_at=int(later.min()) if len(later) else None,
+            is_full=not any(map(self._room.has_any, self._snapshot.vclusters.values())),
         )
 
 

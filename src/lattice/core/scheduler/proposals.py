@@ -50,7 +50,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The outcome of one cycle.
 
     `explanations` has every waiting allocation and group by number (a task is found under its own number too) and writes a
-    sentence only when it is asked for. `wake_at` is the next moment at which something becomes eligible.
+    sentence only when it is asked for. `wake_at` is the next moment at which something becomes eligible. `is_full`: with its
+    placements no node has anything left, so that whatever is submitted next waits as well.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -58,6 +59,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     explanations: WaitingTable
     considered: int = 0
     wake_at: int | None = None
+    is_full: bool = False
 
     def explain(self, number: int) -> Explanation | None:
         """Why the allocation, task or group waits; None when it does not wait as far as this plan knows."""

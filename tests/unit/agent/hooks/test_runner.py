@@ -65,6 +65,21 @@ def test_hooks_prepare_in_order_and_are_undone_in_reverse(tmp_path: Path) -> Non
     assert log == ["prepare image", "prepare scratch", "undo scratch /mnt/scratch", "undo image /mnt/image"]
 
 
+def test_a_run_for_which_nothing_was_left_needs_no_undoing_unless_a_hook_asks_for_it(tmp_path: Path) -> None:
+    class Unused(Hook):
+        def applies(self, order: StartOrder) -> bool:
+            return False
+
+    class Always(Unused):
+        undoes_unrecorded = True
+
+    for hooks, expected in (((Unused,), False), ((Hook,), True), ((Unused, Hook), True), ((Unused, Always), True)):
+        made = runner(tmp_path, *(kind(f"hook{place}", []) for place, kind in enumerate(hooks)))
+        asyncio.run(made.prepare(ORDER, {}))
+        assert made.has_left(ORDER.key) is expected
+    assert runner(tmp_path, Unused("hook", [])).has_left(ORDER.key), "not known to an agent that did not prepare it"
+
+
 def test_what_was_prepared_before_a_failure_is_undone_the_failed_hook_included(tmp_path: Path) -> None:
     log: list[str] = []
     hooks = runner(tmp_path, Hook("image", log), Hook("scratch", log, refuse), Hook("pmi", log))

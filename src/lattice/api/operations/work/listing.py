@@ -23,7 +23,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import parse_task_set
 from lattice.wire.text.texts import parse_tag
 from lattice.wire.text.times import parse_moment
-from lattice.wire.work.allocations import AllocationView
+from lattice.wire.work.allocations import AllocationView, group_state
 
 
 class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,10 +87,11 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
         singles = [record for record in context.state.allocations.values() if not record.group]
         records = [*singles, *context.state.groups.values()]
     pace = Pace()
+    takes_all = wanted.takes_all
     for record in records:
-        if wanted.takes(record):
+        if takes_all or wanted.takes(record):
             seen.add(record.number)
-            counts[Found(record).state] += 1
+            counts[group_state(record) if isinstance(record, TaskGroup) else record.state] += 1
         if pace.is_due():
             await pace.rest()
     if request.all:
