@@ -1,12 +1,15 @@
 """Messages of very many small values are refused before they are parsed; everything that clients send is let through."""
 
 import random
+import threading
 
 import pytest
 from google.protobuf.message import DecodeError, Message
 
+from lattice.api.grpc.agents.session import StreamRefused, check_elements
 from lattice.api.grpc.contract import message_class
 from lattice.api.grpc.elements import UNSEEN_BYTES, Elements, Malformed, TooMany
+from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2, allocations_pb2
 
 DAG = message_class("SubmitDagRequest")
@@ -97,3 +100,25 @@ def test_what_the_parser_takes_is_never_called_malformed() -> None:
 
 def test_only_large_messages_are_looked_at() -> None:
     assert not Elements(DAG).is_suspect(sized(MEMBER) * (UNSEEN_BYTES // 2))
+
+
+@scenario
+async def test_the_values_of_an_agents_long_message_are_counted_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[int] = []
+
+    def check(self: Elements, data: bytes) -> None:
+        counted.append(threading.get_ident())
+        raise TooMany("messages", 1)
+
+    monkeypatch.setattr(Elements, "check", check)
+    await check_elements(agent_pb2.AgentMessage(register=agent_pb2.Register(node_id="n1")).SerializeToString())
+    assert counted == []
+    claim = agent_pb2.KnownStep(
+        key=agent_pb2.StepKey(run=agent_pb2.RunKey(number=1, run=1), step=1), launch_id="x" * 20
+    )
+    long = agent_pb2.AgentMessage(register=agent_pb2.Register(node_id="n1", steps=[claim] * 30_000))
+    with pytest.raises(StreamRefused, match="more than 1 messages"):
+        await check_elements(long.SerializeToString())
+    assert counted != [threading.get_ident()]

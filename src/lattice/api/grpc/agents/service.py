@@ -17,6 +17,7 @@ from lattice.api.grpc.agents.session import (
     Session,
     SessionLost,
     StreamRefused,
+    check_elements,
     checked_registration,
     parsed,
 )
@@ -180,6 +181,7 @@ class _Stream:
             raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, "the stream ended before Register") from None
         except TimeoutError:
             raise StreamRefused(grpc.StatusCode.DEADLINE_EXCEEDED, "no Register on this stream") from None
+        await check_elements(self._register)
         checked_registration(verifier, self._token, self._register)
 
     def say_goodbye(self, why: str) -> None:
@@ -217,6 +219,7 @@ class _Stream:
 
     async def _read(self) -> None:
         async for message in self._messages:
+            await check_elements(message)
             if self._owed:
                 self._await_register(message)
             elif (session := self._session) is not None:

@@ -18,6 +18,7 @@ from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import registration_of, report_of, shares_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
+from lattice.api.pacing import in_thread
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -100,15 +101,23 @@ def checked_registration(verifier: Verifier, token: str, message: bytes) -> Regi
     return replace(registration, issued_at=identity.issued_at)
 
 
+async def check_elements(message: bytes) -> None:
+    """Raises StreamRefused. Every message of an agent passes here once, at the server that the agent has reached."""
+    if not _ELEMENTS.is_suspect(message):
+        return
+    try:
+        await in_thread(_ELEMENTS.check, message)
+    except TooMany as error:
+        raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+    except Malformed as error:
+        raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, "not a message of an agent") from error
+
+
 def parsed(message: bytes) -> pb.AgentMessage:
     """Raises BadMessage."""
     try:
-        if _ELEMENTS.is_suspect(message):
-            _ELEMENTS.check(message)
         return pb.AgentMessage.FromString(message)
-    except TooMany as error:
-        raise BadMessage(str(error)) from error
-    except (DecodeError, Malformed) as error:
+    except DecodeError as error:
         raise BadMessage("not a message of an agent") from error
 
 
