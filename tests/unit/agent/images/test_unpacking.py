@@ -91,6 +91,7 @@ def test_digest_alone_does_not_give_the_image_to_others(cache: ImageCache, tmp_p
         (gzip.compress(b"x" * 1000), "damaged"),
         (layer([("a", b"a" * 5000)])[:60], "damaged"),
     ],
+    ids=["path out", "device", "link out", "link to nothing", "no archive", "no tar inside", "cut off"],
 )
 def test_hostile_layer_is_refused_and_nothing_is_left(cache: ImageCache, tmp_path: Path, data: bytes, why: str) -> None:
     image = order(tmp_path / "oci", data)
