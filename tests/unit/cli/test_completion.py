@@ -23,7 +23,8 @@ def test_commands_and_flags_are_offered(cli: Cli) -> None:
     assert offered(cli, "admin", "tenant", "set") == ["set-quota"]
     assert offered(cli, "submit", "--wal") == ["--walltime"]
     assert offered(cli, "submit", "--ue") == ["--uenv"]
-    assert "--image" not in offered(cli, "submit", "--i")
+    assert offered(cli, "submit", "--im") == ["--image"]
+    assert offered(cli, "submit", "--reac") == []
     assert offered(cli, "status", "-o", "j") == ["json"]
     assert offered(cli, "status", "--state=Ru") == ["--state=Running"]
     assert offered(cli, "status", "--state", "=", "Ru") == ["Running"]

@@ -4,10 +4,13 @@ import io
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from lattice.ports.quorum.log import Log
 from lattice.quorum.peers.handover import NothingToHandOver, pack, unpack
+from lattice.quorum.peers.missing_state import fetch_missing
 from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.unit.quorum.world import finish, founded, replica_at, run, submit
 
@@ -55,6 +58,50 @@ def test_it_replaces_what_was_there(origin: Path, tmp_path: Path) -> None:
 def test_without_a_snapshot_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
     with pytest.raises(NothingToHandOver, match="no snapshot"):
         pack(tmp_path)
+
+
+def test_a_snapshot_that_does_not_reach_the_log_is_not_installed(origin: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (index,) = SnapshotFolder(origin / "snapshots").indexes()
+    with pytest.raises(
+        NothingToHandOver, match=f"snapshot, {index}, does not reach the log, which starts at entry {index + 2}"
+    ):
+        unpack(pack(origin), target, index + 1)
+    assert list(target.iterdir()) == []
+    assert unpack(pack(origin), target, index) == index
+
+
+class CutLog:
+    """A log that has lost its first entries; each look finds more of them gone."""
+
+    def __init__(self, *firsts: int) -> None:
+        self.firsts = list(firsts)
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def bounds(self) -> tuple[int, int]:
+        return (self.firsts.pop(0) if len(self.firsts) > 1 else self.firsts[0]), 1000
+
+
+def test_a_server_takes_a_snapshot_that_reaches_the_log_even_when_that_was_cut_again(
+    origin: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (index,) = SnapshotFolder(origin / "snapshots").indexes()
+    asked: list[int] = []
+
+    async def fetch(at_least: int) -> int:
+        asked.append(at_least)
+        return index - 1 if len(asked) == 1 else unpack(pack(origin), target, at_least)
+
+    log = cast("Log", CutLog(index, index + 1))
+    run(fetch_missing(log, target, fetch, accepts_loss=False))
+    assert asked == [index - 1, index]
+    assert SnapshotFolder(target / "snapshots").indexes() == [index]
 
 
 def spoilt(packed: Path, change: Callable[[str, bytes], tuple[str, bytes]]) -> Path:

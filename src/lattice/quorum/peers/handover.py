@@ -44,8 +44,8 @@ def pack(data_dir: Path) -> Path:
     return Path(file.name)
 
 
-def unpack(packed: Path, data_dir: Path) -> int:
-    """Installs a snapshot and its archive; returns the snapshot's index. They must not be open. Blocks."""
+def unpack(packed: Path, data_dir: Path, at_least: int = 0) -> int:
+    """Installs a snapshot and its archive, unless it is older than `at_least`; returns the snapshot's index. They must not be open. Blocks."""
     with tempfile.TemporaryDirectory(dir=data_dir, prefix=".handover-") as folder:
         fresh = Path(folder)
         try:
@@ -58,6 +58,10 @@ def unpack(packed: Path, data_dir: Path) -> int:
             raise NothingToHandOver(f"it is damaged: {error}") from error
         received = SnapshotFolder(fresh / SNAPSHOTS)
         (index,) = received.indexes() or [0]
+        if index < at_least:
+            raise NothingToHandOver(
+                f"its newest snapshot, {index}, does not reach the log, which starts at entry {at_least + 1}"
+            )
         try:
             received.load(index)
         except SnapshotDamaged as error:

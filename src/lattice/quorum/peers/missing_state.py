@@ -17,20 +17,25 @@ _log = logging.getLogger(__name__)
 
 
 async def fetch_missing(
-    log: Log, data_dir: Path, fetch_state: Callable[[], Awaitable[int]], *, accepts_loss: bool
+    log: Log, data_dir: Path, fetch_state: Callable[[int], Awaitable[int]], *, accepts_loss: bool
 ) -> None:
     """Takes over what the log does not reach back to. The replica must not be open. Raises LogUnavailable.
 
-    `fetch_state` brings snapshot and archive of any other server, and returns 0 while none has them.
+    `fetch_state` brings a snapshot that is not older than it is told, and the archive, of any other server; 0 while none has them.
     """
     await log.open()
     try:
         first, _ = await log.bounds()
+        index = 0
+        # The log may have been cut again meanwhile.
+        while first - 1 > index and not await asyncio.to_thread(has_state_from, data_dir, first - 1):
+            index = await _fetched(fetch_state, first - 1, accepts_loss=accepts_loss)
+            if not index:
+                return
+            _log.info("the log starts at entry %d; installed snapshot %d from another server", first, index)
+            first, _ = await log.bounds()
     finally:
         await log.close()
-    if first > 1 and not await asyncio.to_thread(has_state_from, data_dir, first - 1):
-        index = await _fetched(fetch_state, accepts_loss=accepts_loss)
-        _log.info("the log starts at entry %d; installed snapshot %d from another server", first, index)
 
 
 def has_state_from(data_dir: Path, index: int) -> bool:
@@ -44,10 +49,10 @@ def has_state_from(data_dir: Path, index: int) -> bool:
     return any(folder.is_whole(each) for each in reversed(usable))
 
 
-async def _fetched(fetch_state: Callable[[], Awaitable[int]], *, accepts_loss: bool) -> int:
+async def _fetched(fetch_state: Callable[[int], Awaitable[int]], at_least: int, *, accepts_loss: bool) -> int:
     """The index of a snapshot from another server; these may be starting themselves."""
     deadline = time.monotonic() + FETCH_WITHIN_S
-    while not (index := await fetch_state()):
+    while not (index := await fetch_state(at_least)):
         if time.monotonic() > deadline and accepts_loss:
             _log.error("no other server provides a snapshot; continuing with the local data")
             return 0

@@ -191,8 +191,11 @@ class QuorumServers:
         finally:
             packed.unlink(missing_ok=True)
 
-    async def fetch_state(self) -> int:
-        """Installs the newest snapshot and the archive of another server; returns the snapshot's index, 0 if no server has one."""
+    async def fetch_state(self, at_least: int) -> int:
+        """Installs a snapshot that is not older than `at_least`, and the archive, of another server; its index, 0 if no server has one.
+
+        Servers make snapshots at different moments, and the log is cut by that of its leader.
+        """
         for name in self._directory.entries:
             url = self._url(name)
             if name == self._name or not url:
@@ -200,7 +203,7 @@ class QuorumServers:
             scratch = self._data_dir / f".from-{name}.tar"
             try:
                 await self._calls.fetch_state(url, scratch)
-                return await asyncio.to_thread(unpack, scratch, self._data_dir)
+                return await asyncio.to_thread(unpack, scratch, self._data_dir, at_least)
             except (PeerLost, NothingToHandOver, OSError) as error:
                 _log.warning("server %s does not provide its state: %s", name, error)
             finally:
