@@ -21,7 +21,7 @@ async def fetch_missing(
 ) -> None:
     """Takes over what the log does not reach back to. The replica must not be open. Raises LogUnavailable.
 
-    `fetch_state` brings a snapshot that is not older than it is told, and the archive, of any other server; 0 while none has them.
+    `fetch_state` brings snapshot and archive of any other server, not older than the given index; 0 while none has them.
     """
     await log.open()
     try:
