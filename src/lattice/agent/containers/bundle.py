@@ -11,6 +11,7 @@ import msgspec
 from lattice.agent.containers.holder import WORK, Source
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.layouts import Unpacked
+from lattice.agent.runs.launch import Account
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.images.containers import parse_bind
 from lattice.ports.nodes.agents import ContainerOrder
@@ -28,17 +29,6 @@ _PERSON = frozenset({"HOME", "USER", "LOGNAME", "TMPDIR"})
 _NODE_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/localtime")
 HOLD = "/.lattice/hold"
 ROOT_LINE = "root:x:0:0:root:/root:/bin/sh"
-
-
-class Person(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is inside."""
-
-    name: str
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-    home: str
-    shell: str
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +60,7 @@ def make_bundle(
     folder: Path,
     order: ContainerOrder,
     about: Unpacked,
-    person: Person,
+    person: Account,
     cwd: str,
     state_dir: Path,
     own_mounts: Sequence[Mapping[str, str]],
@@ -116,7 +106,7 @@ def make_bundle(
     return Bundle(config=config, files=files, sources=tuple(sources))
 
 
-def _homes(order: ContainerOrder, person: Person, cwd: str) -> list[str]:
+def _homes(order: ContainerOrder, person: Account, cwd: str) -> list[str]:
     found: list[str] = []
     wanted = [] if order.no_home else [person.home]
     for path in (*wanted, cwd):
@@ -177,7 +167,7 @@ def _bind(source: str, target: str, *more: str) -> dict[str, object]:
     return {"destination": target, "type": "bind", "source": source, "options": options}
 
 
-def passwd_text(about: Unpacked, person: Person) -> str:
+def passwd_text(about: Unpacked, person: Account) -> str:
     """The image's accounts and the one who is inside, under his own name and number."""
     lines = [
         line for line in (about.passwd or ROOT_LINE).splitlines() if line and _keeps(line, person.name, person.uid)
@@ -188,7 +178,7 @@ def passwd_text(about: Unpacked, person: Person) -> str:
     return "\n".join(lines) + "\n"
 
 
-def group_text(about: Unpacked, person: Person) -> str:
+def group_text(about: Unpacked, person: Account) -> str:
     lines = [line for line in (about.group or "root:x:0:").splitlines() if line]
     for number in dict.fromkeys((person.gid, *person.groups)):
         try:

@@ -10,7 +10,7 @@ from typing import cast
 
 import msgspec
 
-from lattice.agent.containers.bundle import Person, container_environment, make_bundle
+from lattice.agent.containers.bundle import container_environment, make_bundle
 from lattice.agent.containers.holder import CannotHold, Held, SourceRefused, hold
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.cache import CacheFull, FetchStopped, ImageCache, SourceFailed, WrongDigest
@@ -18,6 +18,7 @@ from lattice.agent.images.layouts import Unpacked
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.sources import Reader
+from lattice.agent.runs.launch import Account
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ContainerOrder, StartOrder
 
@@ -109,7 +110,7 @@ class NodeContainers:
 
     async def _obtain(
         self, container: ContainerOrder, user: str, request: Mapping[str, object]
-    ) -> tuple[Path, Unpacked, Person]:
+    ) -> tuple[Path, Unpacked, Account]:
         cache = cast("ImageCache", self.cache)
         uid, gid = cast("int", request["uid"]), cast("int", request["gid"])
         groups = tuple(cast("list[int]", request.get("groups") or []))
@@ -130,13 +131,13 @@ class NodeContainers:
         return path, about, person
 
 
-def _person(user: str, uid: int, gid: int, groups: tuple[int, ...]) -> Person:
+def _person(user: str, uid: int, gid: int, groups: tuple[int, ...]) -> Account:
     try:
         known = pwd.getpwuid(uid)
         home, shell, name = known.pw_dir, known.pw_shell, known.pw_name
     except KeyError:
         home, shell, name = "", "/bin/sh", user
-    return Person(name=name, uid=uid, gid=gid, groups=groups, home=home, shell=shell)
+    return Account(name=name, uid=uid, gid=gid, groups=groups, home=home, shell=shell)
 
 
 def _write(folder: Path, config: Mapping[str, object], files: Mapping[str, str]) -> None:
