@@ -3,14 +3,22 @@
 import io
 import pickle
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
+from lattice_sdk.client import Client
+from lattice_sdk.errors import LatticeError
 from lattice_sdk.executor import task
 from lattice_sdk.executor.chunks import Chunk, Group, RemoteFuture, TaskFailed, chosen_chunksize
+from lattice_sdk.executor.dispatch import Dispatcher
 from lattice_sdk.executor.pickles import CallFailed, NotPicklable, dumped
 from lattice_sdk.executor.progress import ProgressLine
+from lattice_sdk.specification import AllocationSpec
 
 
 class Stubborn(Exception):
@@ -100,3 +108,32 @@ def test_the_line_says_how_many_are_done_and_goes_away() -> None:
     silent = io.StringIO()
     ProgressLine(silent, shown=None).show(1, 1)
     assert silent.getvalue() == ""
+
+
+class DeafClient:
+    """A client whose stream of events has ended for good."""
+
+    def twin(self) -> "DeafClient":
+        return self
+
+    def watch(self, **_wanted: object) -> "DeafClient":
+        return self
+
+    def __iter__(self) -> Iterator[object]:
+        raise LatticeError("the server is gone")
+
+    def submit(self, _spec: object) -> object:
+        return SimpleNamespace(id="g1")
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_a_call_fails_when_nothing_would_be_heard_of_its_end(tmp_path: Path) -> None:
+    dispatcher = Dispatcher(cast("Client", DeafClient()), AllocationSpec(), tmp_path, cast("ProgressLine", Mock()))
+    future: RemoteFuture[object] = RemoteFuture()
+    dispatcher.order(Group([Chunk(b"", [future])]))
+    with pytest.raises(LatticeError, match="the server is gone"):
+        future.result(timeout=30)
+    dispatcher.close()

@@ -48,13 +48,15 @@ class Dispatcher:
         self._changed = threading.Condition()
         self._tasks: dict[str, tuple[Group, int]] = {}  # open ones
         self._groups: set[str] = set()  # submitted and not ended
+        self._is_submitting = False
         self._early: dict[
             str, list[tuple[str, str]]
-        ] = {}  # by group: events that came before the answer to the submission
+        ] = {}  # by group: events that overtook the answer to its submission
         self._names: dict[str, str] = {}  # of tasks, by the number that events have
         self._open = 0  # chunks
         self._left = 0  # calls
         self._is_closed = False
+        self._lost: LatticeError | None = None  # why nobody hears of ends any more
         self._slots = (0.0, 0)
         self._watch = self._listening.watch(tags=[f"{TAG}={self._label}"], what=["allocation"])
         for work in (self._dispatch, self._monitor):
@@ -138,11 +140,15 @@ class Dispatcher:
         self._settled(forsaken)
         if not group.chunks:
             return
+        self._is_submitting = True
         try:
+            if self._lost is not None:
+                raise self._lost
             group.write(Path(tempfile.mkdtemp(dir=self._directory)), sys.path)
             with self._asking:
                 group.id = self._client.submit(self._spec_of(group)).id
         except (LatticeError, OSError) as error:
+            self._is_submitting = False
             for chunk in group.chunks:
                 chunk.fail(chunk.futures, error)
             self._settled(group.chunks)
@@ -165,11 +171,15 @@ class Dispatcher:
                 chunk.id = f"{group.id}_{index}"
                 self._tasks[chunk.id] = (group, index)
             early = self._early.pop(group.id, [])
+            self._early.clear()
             self._groups.add(group.id)
+            self._is_submitting = False
         for task_id, state in early:
             self._hear(group.id, task_id, state)
         for chunk in group.chunks:
             chunk.forsake()
+        if self._lost is not None:
+            self._lose(self._lost)
 
     def _monitor(self) -> None:
         try:
@@ -187,7 +197,8 @@ class Dispatcher:
         """A task, or the group as a whole, is in this state now."""
         with self._changed:
             if group_id not in self._groups:
-                self._early.setdefault(group_id, []).append((event_id, state))
+                if self._is_submitting:  # else it is of a group that has ended
+                    self._early.setdefault(group_id, []).append((event_id, state))
                 return
         if event_id != group_id:
             self._stands(self._task_id(group_id, event_id), state)
@@ -248,7 +259,9 @@ class Dispatcher:
                 self._hear(group_id, group_id, client.get_allocation(group_id).state)
 
     def _lose(self, error: LatticeError) -> None:
+        """Nothing will be heard of what is open, or is submitted from now on."""
         with self._changed:
+            self._lost = error
             chunks = [group.chunks[index] for group, index in self._tasks.values()]
             self._tasks.clear()
         for chunk in chunks:
