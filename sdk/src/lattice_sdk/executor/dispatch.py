@@ -56,7 +56,7 @@ class Dispatcher:
         self._open = 0  # chunks
         self._left = 0  # calls
         self._is_closed = False
-        self._lost: LatticeError | None = None  # why nobody hears of ends any more
+        self._lost: LatticeError | None = None  # why ends are not heard of any more
         self._slots = (0.0, 0)
         self._watch = self._listening.watch(tags=[f"{TAG}={self._label}"], what=["allocation"])
         for work in (self._dispatch, self._monitor):
