@@ -507,6 +507,10 @@ def test_a_server_that_the_majority_needs_is_not_removed() -> None:
         there = ("--api-url", cluster.urls[other], "--token-file", str(cluster.directory / "token"))
         said = cluster.cli("admin", "raft", "members", "remove", leader, *there).stdout
         assert said == f"Removed server {leader}; 1 server is left, of which none may fail\n"
+        # Two servers worked on the request: the one that gave up its leadership, and the next leader.
+        recorded = json.loads(cluster.cli("audit", "query", "-o", "json", *there).stdout)
+        removals = [entry for entry in recorded if (entry["type"], entry["subject"]) == ("server.remove", leader)]
+        assert [entry["outcome"] for entry in removals] == ["begun"]
         eventually(
             lambda: cluster.request("POST", "/allocations", {"entrypoint": "true"}, server=other)[0] == 201,
             "the last one serves",

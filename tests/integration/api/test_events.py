@@ -154,7 +154,9 @@ async def test_stream_of_some_ids_shows_these_and_tasks_of_these(world: World) -
         ("a1", "ended"),
     ]
     assert seen[0] is not None
-    assert seen[0].data["group_id"] == "a2"
+    assert (seen[0].data["group_id"], seen[0].data["task_index"]) == ("a2", 0)
+    assert seen[1] is not None
+    assert "task_index" not in seen[1].data
     await stream.close()
     assert (await world.call("GET", "/events?ids=a99")).status == 404
     assert (await world.call("GET", "/events?since=x")).status == 400

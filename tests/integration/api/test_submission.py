@@ -322,6 +322,10 @@ async def test_a_submission_may_stand_inside_allocation(world: World) -> None:
     assert (await world.call("POST", "/allocations", body)).json()["id"] == first.json()["id"]
     stray = await world.call("POST", "/allocations", {"allocation": {"entrypoint": ["true"]}, "hold": True})
     assert (stray.status, "hold" in stray.error["message"]) == (400, True)
+    astray = await world.call("POST", "/allocations", {"dag": {"allocations": [{"id": "a", "entrypoint": ["true"]}]}})
+    assert (astray.status, "POST /api/v1/dags" in astray.json()["error"]["hint"]) == (400, True)
+    astray = await world.call("POST", "/dags", {"allocation": {"entrypoint": ["true"]}})
+    assert (astray.status, "POST /api/v1/allocations" in astray.json()["error"]["hint"]) == (400, True)
     typo = await world.call("POST", "/allocations", {"allocation": {"entrypoint": ["true"], "nme": "x"}})
     assert (typo.status, "nme" in typo.error["message"]) == (400, True)
 

@@ -459,6 +459,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: list[str] | None = None
     run: int | None = None
     group_id: str | None = None
+    task_index: int | None = None
     dag_id: str | None = None
     project: str | None = None
     tags: dict[str, str] | None = None

@@ -39,7 +39,7 @@ number=0
 while [ $# -gt 0 ]; do
     at=$work/src/$number
     setpriv --reuid "$uid" --regid "$gid" $rights "$0" -c \
-        'exec 3<"$0" || exit 1; if [ -d "$0" ]; then echo directory; else echo file; fi; exec sleep 600' "$2" \
+        'if [ -p "$0" ]; then echo ": it is a named pipe" >&2; exit 1; fi; exec 3<"$0" || exit 1; if [ -d "$0" ]; then echo directory; else echo file; fi; exec sleep 600' "$2" \
         </dev/null >"$work/said" 2>"$work/why" &
     reader=$!
     read -r kind <"$work/said" || kind=

@@ -11,6 +11,11 @@ from lattice.wire.work.submissions import Submission
 # Fields that may stand beside `allocation` or `dag`.
 _BESIDE = frozenset({"request_id", "dry_run", "name"})
 _WRAPPERS: dict[type[msgspec.Struct], str] = {Submission: "allocation", DagSubmission: "dag"}
+# What a submission to the other address begins with.
+_ELSEWHERE: dict[type[msgspec.Struct], tuple[str, str]] = {
+    Submission: ("dag", "/api/v1/dags"),
+    DagSubmission: ("allocation", "/api/v1/allocations"),
+}
 
 
 def plain_form(request: type[msgspec.Struct], body: bytes) -> bytes | None:
@@ -24,6 +29,8 @@ def plain_form(request: type[msgspec.Struct], body: bytes) -> bytes | None:
         return None
     if not isinstance(given, dict):
         return None
+    if (place := _ELSEWHERE.get(request)) and place[0] in given:
+        raise ApiError("invalid", f'"{place[0]}" is not submitted here', hint=f"send it to POST {place[1]}")
     fields = _unwrapped(given, wrapper)
     if request is Submission and "type" in fields:
         fields = _ungrouped(fields)

@@ -42,6 +42,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     run: int = 0
     nodes: tuple[str, ...] = ()
     group: int = 0
+    task_index: int = -1
     dag: int = 0
     reason: str = ""
     reservation: AdvanceReservation | None = None  # as it was set, or before it was deleted
@@ -371,6 +372,7 @@ def _change(index: int, at: int, kind: str, state: str, record: Allocation, **ot
         "run": record.run,
         "nodes": record.nodes,
         "group": record.group,
+        "task_index": record.task_index,
         "dag": record.dag,
         **others,
     }

@@ -196,6 +196,10 @@ class Membership(Protocol):
         """Gives a server that has caught up its vote; one that is new gets it by itself."""
         ...
 
+    async def has_begun_removal(self, name: str, request_id: str) -> bool:
+        """Whether this request has begun to remove the server already: a leader that removes itself leaves the rest to the next one."""
+        ...
+
     async def remove(self, name: str, request_id: str) -> None:
         """Takes a server, or an invitation, out. Refuses what would leave no majority of servers that answer.
 

@@ -159,6 +159,9 @@ class QuorumMembership:
         async with self._one_change:
             await _answered(lambda: promote(self._client, name), tries=1)
 
+    async def has_begun_removal(self, name: str, request_id: str) -> bool:
+        return await self._was_removed_by(name, request_id)
+
     async def remove(self, name: str, request_id: str) -> None:
         """A leader transfers leadership before its removal; the follower that forwarded the request repeats it there, so one server carries it out."""
 
@@ -201,7 +204,7 @@ class QuorumMembership:
             raise MembershipRefused("not_found", f'unknown server "{name}"', f"known: {known}")
 
     async def _was_removed_by(self, name: str, request_id: str) -> bool:
-        """Whether this request already took effect and only its answer was lost."""
+        """Whether this request was noted: it took effect and its answer was lost, or it is being carried out."""
         return bool(request_id) and request_id == await _answered(lambda: removed_by(self._client, name))
 
     async def _has(self, name: str) -> bool:

@@ -1647,7 +1647,7 @@ class WatchRequest(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., what: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class ChangeView(_message.Message):
-    __slots__ = ("index", "at", "kind", "id", "state", "what", "number", "name", "user", "tenant", "project", "tags", "cause", "exit_code", "run", "nodes", "group_id", "dag_id", "reason", "cleared")
+    __slots__ = ("index", "at", "kind", "id", "state", "what", "number", "name", "user", "tenant", "project", "tags", "cause", "exit_code", "run", "nodes", "group_id", "dag_id", "reason", "task_index", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1674,6 +1674,7 @@ class ChangeView(_message.Message):
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     DAG_ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    TASK_INDEX_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     index: int
     at: str
@@ -1694,8 +1695,9 @@ class ChangeView(_message.Message):
     group_id: str
     dag_id: str
     reason: str
+    task_index: int
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, index: _Optional[int] = ..., at: _Optional[str] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., state: _Optional[str] = ..., what: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., cause: _Optional[str] = ..., exit_code: _Optional[int] = ..., run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., group_id: _Optional[str] = ..., dag_id: _Optional[str] = ..., reason: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., at: _Optional[str] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., state: _Optional[str] = ..., what: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., cause: _Optional[str] = ..., exit_code: _Optional[int] = ..., run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., group_id: _Optional[str] = ..., dag_id: _Optional[str] = ..., reason: _Optional[str] = ..., task_index: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Gap(_message.Message):
     __slots__ = ("index",)

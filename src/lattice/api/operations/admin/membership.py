@@ -62,9 +62,12 @@ async def promote_server(context: Context, request: NamedServer) -> Page[ServerV
 async def remove_server(context: Context, request: NamedServer) -> Page[ServerView]:
     """Remove a server for good, or withdraw an invitation; refused if the quorum would lose its majority."""
     membership = _membership(context)
-    await record(context, "server.remove", request.name, outcome=AuditOutcome.BEGUN)
+    # The request of another administrator is another one, even under the same id.
+    asked = f"{request_id} {context.user}" if (request_id := request.request_id or context.request_id) else ""
     try:
-        await membership.remove(request.name, request.request_id or context.request_id)
+        if not await membership.has_begun_removal(request.name, asked):
+            await record(context, "server.remove", request.name, outcome=AuditOutcome.BEGUN)
+        await membership.remove(request.name, asked)
     except MembershipRefused as error:
         raise _refused(error) from error
     try:

@@ -74,6 +74,7 @@ class ChangeView(Struct, frozen=True, kw_only=True):
     group_id: str | UnsetType = UNSET
     dag_id: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    task_index: int | UnsetType = UNSET
 
 
 _Events = AsyncGenerator[ServerEvent[ChangeView | Gap | Position], None]
@@ -229,4 +230,5 @@ def _view(change: Change) -> ChangeView:
         group_id=allocation_id(change.group) if change.group else UNSET,
         dag_id=dag_id(change.dag) if change.dag else UNSET,
         reason=change.reason or UNSET,
+        task_index=change.task_index if change.group else UNSET,
     )
