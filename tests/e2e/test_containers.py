@@ -151,8 +151,8 @@ def test_mounts_show_what_the_user_may_read(cluster: LocalCluster, home: Path, l
     # Who opens a pipe waits for its other end: for an hour, if it were tried.
     pipe = home / "pipe"
     subprocess.run(["mkfifo", "-m", "666", pipe], check=True)
-    submit = ("submit", "-q", "--image", f"oci:{layout}:v1", "--mount", f"{pipe}:/s", "--", "true")
-    ended = cluster.wait_end(as_user(cluster, *submit, cwd=home).stdout.strip())
+    piped = ("submit", "-q", "--image", f"oci:{layout}:v1", "--mount", f"{pipe}:/s", "--", "true")
+    ended = cluster.wait_end(as_user(cluster, *piped, cwd=home).stdout.strip())
     assert f"cannot read {pipe} as {USER} on this node: it is a named pipe" in ended["message"]
     check_nothing_is_left(place)
 
