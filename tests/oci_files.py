@@ -66,7 +66,12 @@ def busybox_layer() -> bytes:
 
 
 def make_layout(
-    folder: Path, layers: Sequence[bytes], tag: str = "v1", env: Mapping[str, str] = {}, workdir: str = ""
+    folder: Path,
+    layers: Sequence[bytes],
+    tag: str = "v1",
+    env: Mapping[str, str] = {},
+    workdir: str = "",
+    layer_type: str = LAYER,
 ) -> str:
     """An OCI layout with one image; the digest of its manifest."""
     blobs = folder / "blobs" / "sha256"
@@ -84,7 +89,7 @@ def make_layout(
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": blob(json.dumps(config).encode(), CONFIG),
-        "layers": [blob(each, LAYER) for each in layers],
+        "layers": [blob(each, layer_type) for each in layers],
     }
     described = blob(json.dumps(manifest).encode(), MANIFEST)
     described["annotations"] = {"org.opencontainers.image.ref.name": tag}

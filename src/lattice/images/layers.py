@@ -12,8 +12,10 @@ from lattice.images.squashfs import BadImage
 
 DIRECTORY, FILE, SYMLINK, HARDLINK = "directory", "file", "symlink", "hardlink"
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
-MAX_MEMBERS = 2_000_000
+MAX_MEMBERS = 1_000_000  # of all layers together
+MAX_NAMES = 256 << 20  # characters of all their paths and links
 MAX_PATH = 4096
+MAX_COMPONENT = 255  # bytes of one name, as the kernel has it
 MAX_HOPS = 40
 
 
@@ -74,14 +76,18 @@ class Tree:
         self._names[parent].add(name)
 
     def _make_directory(self, path: str) -> None:
-        if path in self._names:
-            return
-        parent, name = posixpath.split(path)
-        self._make_directory(parent)
-        if path in self._members:
-            raise BadImage(f"{path[:80]} is both a file and a directory")
-        self._members[path], self._names[path] = None, set()
-        self._names[parent].add(name)
+        missing = []
+        while path not in self._names:
+            missing.append(path)
+            path = posixpath.dirname(path)
+        for each in reversed(missing):
+            if each in self._members:
+                raise BadImage(f"{each[:80]} is both a file and a directory")
+            if len(each) > MAX_PATH:
+                raise BadImage("it has a path that is too long")
+            parent, name = posixpath.split(each)
+            self._members[each], self._names[each] = None, set()
+            self._names[parent].add(name)
 
     def _real(self, path: str) -> str:
         """The path without links on its way, as seen from the image's own root."""
@@ -116,8 +122,14 @@ class Tree:
         self._names[parent].discard(name)
 
     def _clear(self, path: str) -> None:
-        for name in list(self._names.get(path, ())):
-            self._remove(posixpath.join(path, name))
+        """Whatever lies below, however deep a hostile layer made it."""
+        waiting = [posixpath.join(path, name) for name in self._names.get(path, ())]
+        while waiting:
+            each = waiting.pop()
+            waiting += [posixpath.join(each, name) for name in self._names.pop(each, ())]
+            del self._members[each]
+        if path in self._names:
+            self._names[path].clear()
 
 
 def plain_path(name: str) -> str:
@@ -128,4 +140,17 @@ def plain_path(name: str) -> str:
     path = "/".join(parts)
     if len(path) > MAX_PATH or "\0" in path:
         raise BadImage("it has a path that is too long")
+    if any(len(part) > MAX_COMPONENT or len(_bytes(part)) > MAX_COMPONENT for part in parts):
+        raise BadImage(f'"{name[:80]}" has a name that is too long')
     return path
+
+
+def checked_link(path: str, target: str) -> str:
+    """What a symbolic link says. Raises BadImage for what no file system can hold."""
+    if not target or "\0" in target or len(_bytes(target)) >= MAX_PATH:
+        raise BadImage(f"the link {path[:80]} leads nowhere, or is too long")
+    return target
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

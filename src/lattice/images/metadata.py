@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from lattice.images.references import BadReference, ViewReference, checked_mount
-from lattice.images.squashfs import BadImage, ReadAt, SquashfsReader
+from lattice.images.squashfs import BadImage, ReadAt, SquashfsReader, is_plain_text
 
 FILE = "meta/env.json"
 MAX_PATCHES = 10_000
@@ -124,6 +124,8 @@ def _is_called(wanted: str, label: str) -> bool:
 
 
 def _view(name: str, value: object) -> View:
+    if not is_plain_text(name):
+        raise BadImage(f"{name[:40]!a} is not the name of a view")
     told = _object(value, f"view {name}")
     env = _object(told.get("env"), f"env of view {name}")
     values = _object(env.get("values"), f"env.values of view {name}")
@@ -167,12 +169,12 @@ def _scalar_patch(variable: str, value: object, view: str) -> Patch:
 
 
 def _check_name(variable: str, view: str) -> None:
-    if not variable or "=" in variable or "\0" in variable:
-        raise BadImage(f'view {view}: "{variable[:40]}" is not the name of a variable')
+    if not variable or "=" in variable or not is_plain_text(variable):
+        raise BadImage(f"view {view}: {variable[:40]!a} is not the name of a variable")
 
 
 def _is_value(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value and len(value) <= MAX_VALUE
+    return isinstance(value, str) and is_plain_text(value) and len(value) <= MAX_VALUE
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:  # noqa: ANN401 - whatever the file says
@@ -184,4 +186,4 @@ def _object(value: Any, what: str) -> dict[str, Any]:  # noqa: ANN401 - whatever
 
 
 def _text(value: object) -> str:
-    return value[:1000] if isinstance(value, str) else ""
+    return value[:1000] if isinstance(value, str) and is_plain_text(value) else ""

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from lattice.images.squashfs import BadImage
+from lattice.images.squashfs import BadImage, is_plain_text
 
 MAX_DOCUMENT = 4 << 20  # bytes of an index, a manifest or a configuration
 MAX_LAYERS = 256
@@ -129,7 +129,7 @@ def parse_config(document: bytes) -> ImageConfig:
     workdir = told.get("WorkingDir")
     return ImageConfig(
         tuple(env),
-        workdir if isinstance(workdir, str) and workdir.startswith("/") and "\0" not in workdir else "",
+        workdir if isinstance(workdir, str) and workdir.startswith("/") and is_plain_text(workdir) else "",
         _texts(told.get("Entrypoint")),
         _texts(told.get("Cmd")),
     )
@@ -138,7 +138,7 @@ def parse_config(document: bytes) -> ImageConfig:
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(each for each in value if isinstance(each, str) and "\0" not in each)
+    return tuple(each for each in value if isinstance(each, str) and is_plain_text(each))
 
 
 def _descriptor(told: object, what: str) -> Descriptor:

@@ -31,6 +31,14 @@ class BadImage(Exception):
     """Not an image that can be read; the text says what is wrong."""
 
 
+def is_plain_text(text: str) -> bool:
+    """Whether a process and a message can carry it: JSON knows characters that UTF-8 has no bytes for."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
 class _Inode(NamedTuple):
     kind: int
     start: int  # of the directory's listing, or of the file's blocks

@@ -54,3 +54,15 @@ def test_name_that_leads_out_is_refused(name: str) -> None:
 
 def test_leading_slashes_and_dots_mean_nothing() -> None:
     assert plain_path("./a//b/.") == plain_path("/a/b") == "a/b"
+
+
+def test_directories_may_be_as_deep_as_paths_are_long() -> None:
+    deep = "a/" * 1500 + "x"
+    assert tree([(deep, FILE, "")], [(".wh.a", FILE, "")]) == {}
+
+
+def test_path_that_grows_through_links_is_bounded() -> None:
+    step = "d" * 200
+    entries = [("/".join([step] * 15), DIRECTORY, ""), ("l", SYMLINK, "/".join([step] * 15))]
+    with pytest.raises(BadImage, match="too long"):
+        tree([*entries, ("l/" + "/".join([step] * 15) + "/x", FILE, "")])

@@ -93,3 +93,11 @@ def test_view_that_nobody_can_mean_is_refused(text: str, message: str, hint: str
     with pytest.raises(BadReference, match=message) as refused:
         chosen(text, A, B)
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize("name", ["views", "variable", "value"])
+def test_text_that_no_process_can_carry_is_refused(name: str) -> None:
+    bad = {each: "\ud800" if each == name else "good" for each in ("views", "variable", "value")}
+    told = {"views": {bad["views"]: {"env": {"values": {"scalar": {bad["variable"]: bad["value"]}}}}}}
+    with pytest.raises(BadImage, match="is not"):
+        parse_metadata(json.dumps(told).encode())

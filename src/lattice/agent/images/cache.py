@@ -21,13 +21,12 @@ from pathlib import Path
 import msgspec
 
 from lattice.agent.images.layouts import LayoutBlobs, Unpacked, blob_order, unpack
-from lattice.agent.images.sources import Reader, SourceFailed, identify, opened
+from lattice.agent.images.sources import FetchStopped, Reader, SourceFailed, identify, read_pieces
 from lattice.agent.images.unpacking import UnpackingFailed
 from lattice.images.containers import OCI
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ImageOrder
 
-CHUNK = 1 << 20
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOPS = Path("/sys/block")
 MAX_KNOWN_FILES = 10_000
@@ -43,10 +42,6 @@ class WrongDigest(Exception):
 
 class CacheFull(Exception):
     """There is no room for the image on this node; the text is for the user."""
-
-
-class FetchStopped(Exception):
-    """The run that wanted the image does not want it any more."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +120,7 @@ class ImageCache:
             return part, None
         folder = part.with_suffix(UNPACKING)
         try:
-            return unpack(image, LayoutBlobs(image, reader), folder, self._room(), is_stopped, progress)
+            return unpack(image, LayoutBlobs(image, reader, is_stopped), folder, self._room(), is_stopped, progress)
         except UnpackingFailed as error:
             shutil.rmtree(folder, ignore_errors=True)
             if is_stopped():
@@ -201,11 +196,9 @@ class ImageCache:
         self._check_room(image)
         digest, size = hashlib.sha256(), 0
         before = identify(image.source, reader) if image.by_user else ""
-        with open(part, "r+b") as target, opened(image, reader) as source:
+        with open(part, "r+b") as target:
             target.truncate()
-            while chunk := source.read(CHUNK):
-                if is_stopped():
-                    raise FetchStopped
+            for chunk in read_pieces(image, reader, is_stopped):
                 digest.update(chunk)
                 size += len(chunk)
                 if size > self._room():
@@ -223,11 +216,8 @@ class ImageCache:
         if self._known_files.get((file, reader.uid)) == image.digest:
             return
         digest = hashlib.sha256()
-        with opened(image, reader) as source:
-            while chunk := source.read(CHUNK):
-                if is_stopped():
-                    raise FetchStopped
-                digest.update(chunk)
+        for chunk in read_pieces(image, reader, is_stopped):
+            digest.update(chunk)
         self._compare(image, digest.hexdigest())
         self._know_file(file, reader, image.digest)
 

@@ -9,13 +9,11 @@ from typing import Protocol
 
 import msgspec
 
-from lattice.agent.images.sources import Reader, opened
+from lattice.agent.images.sources import Reader, identify, read_pieces
 from lattice.agent.images.unpacking import Layer, make_squashfs
 from lattice.images.oci import LAYER_TYPES, MAX_DOCUMENT, Descriptor, Manifest, parse_config, parse_manifest
-from lattice.images.squashfs import BadImage
+from lattice.images.squashfs import BadImage, SquashfsReader
 from lattice.ports.nodes.agents import ImageOrder
-
-CHUNK = 1 << 20
 
 
 class Unpacked(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +38,17 @@ class BlobStore(Protocol):
 class LayoutBlobs:
     """A directory of the user's, read with the user's rights."""
 
-    def __init__(self, image: ImageOrder, reader: Reader) -> None:
+    def __init__(self, image: ImageOrder, reader: Reader, is_stopped: Callable[[], bool]) -> None:
         self._image = image
         self._reader = reader
+        self._is_stopped = is_stopped
 
     def fetch(self, blob: Descriptor, target: Path, count: Callable[[int], None]) -> None:
         order = blob_order(self._image, blob.digest)
-        with open(target, "wb") as file, opened(order, self._reader) as source:
+        identify(order.source, self._reader)  # a file, and nothing that is never read to its end
+        with open(target, "wb") as file:
             left = blob.size
-            while chunk := source.read(CHUNK):
+            for chunk in read_pieces(order, self._reader, self._is_stopped):
                 left -= len(chunk)
                 if left < 0:
                     raise BadImage(f"its blob sha256:{blob.digest[:12]}... is larger than its manifest says")
@@ -84,6 +84,8 @@ def unpack(
     manifest = parse_manifest(_document(store, Descriptor(image.digest, MAX_DOCUMENT), folder))
     if manifest.size > room:
         raise BadImage(f"its layers have {manifest.size:,} bytes, more than this node has room for")
+    if manifest.is_squashfs:
+        return _as_it_is(image, manifest, store, folder, count)
     config = parse_config(_document(store, manifest.config, folder))
     layers = []
     for layer in manifest.layers:
@@ -104,6 +106,19 @@ def unpack(
         passwd=kept.get("etc/passwd", b"").decode("utf-8", "replace"),
         group=kept.get("etc/group", b"").decode("utf-8", "replace"),
     )
+
+
+def _as_it_is(
+    image: ImageOrder, manifest: Manifest, store: BlobStore, folder: Path, count: Callable[[int], None]
+) -> tuple[Path, Unpacked]:
+    """An image whose one layer is a squashfs file: there is nothing to unpack."""
+    layer = manifest.layers[0]
+    path = folder / layer.digest
+    _obtain(store, layer, path, count)
+    with open(path, "rb") as file:
+        SquashfsReader(lambda offset, size: os.pread(file.fileno(), size, offset))
+        os.fsync(file.fileno())
+    return path, Unpacked(content=layer.digest, blobs=(image.digest, layer.digest))
 
 
 def _all_blobs(image: ImageOrder, manifest: Manifest) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ The agent may be root. It never opens a path that a user named: a program of the
 """
 
 import os
+import select
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import IO, cast
 
 import msgspec
 
@@ -16,13 +16,21 @@ from lattice.ports.nodes.agents import ImageOrder
 CAT = "/bin/cat"
 SHELL = "/bin/sh"
 # Opens the file as the user and says which file it is, so that it need not be read again while it is the same.
-_IDENTIFY = 'exec 3<"$1" && exec stat -L -c "%d:%i:%s:%y:%z" /proc/self/fd/3'
+# What is no file (a FIFO, a device) is not opened: that could take for ever.
+_IDENTIFY = """[ ! -e "$1" ] || [ -f "$1" ] || { echo "$1: not a regular file" >&2; exit 1; }
+exec 3<"$1" && exec stat -L -c "%d:%i:%s:%y:%z" /proc/self/fd/3"""
 MAX_SAID = 400
+CHUNK = 1 << 20
+LOOK_EVERY_MS = 500
 IDENTIFY_WITHIN_S = 60.0
 
 
 class SourceFailed(Exception):
     """The file cannot be read; the text is for the user."""
+
+
+class FetchStopped(Exception):
+    """The run that wanted the image does not want it any more."""
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,17 +69,19 @@ def identify(path: str, reader: Reader) -> str:
     return str(done.stdout.decode("ascii", "replace")).strip()
 
 
-@contextmanager
-def opened(image: ImageOrder, reader: Reader) -> Iterator[BinaryIO]:
-    """The bytes of the file. Raises SourceFailed, also at the end when they were not all there."""
+def read_pieces(image: ImageOrder, reader: Reader, is_stopped: Callable[[], bool]) -> Iterator[bytes]:
+    """The bytes of the file. Raises SourceFailed, also at the end when they were not all there, and FetchStopped."""
     if not image.by_user:
         try:
             with open(image.source, "rb") as file:
-                yield file
+                while piece := file.read(CHUNK):
+                    if is_stopped():
+                        raise FetchStopped
+                    yield piece
         except OSError as error:
             raise SourceFailed(f"cannot read {image.source}: {error.strerror}") from error
         return
-    process = subprocess.Popen(  # type: ignore[call-overload]
+    process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
         [CAT, "--", image.source],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -80,16 +90,30 @@ def opened(image: ImageOrder, reader: Reader) -> Iterator[BinaryIO]:
         cwd="/",
         **reader.rights,
     )
+    out, err = cast("IO[bytes]", process.stdout), cast("IO[bytes]", process.stderr)
     try:
-        yield process.stdout
-        said = process.stderr.read(MAX_SAID)
+        while piece := _next_piece(out.fileno(), is_stopped):
+            yield piece
+        said = err.read(MAX_SAID)
         if process.wait():
             raise SourceFailed(_unreadable(image.source, said, reader))
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        out.close()
+        err.close()
+
+
+def _next_piece(fd: int, is_stopped: Callable[[], bool]) -> bytes:
+    """Waits for the user's file system no longer than somebody wants the image: it may never answer."""
+    waiter = select.poll()
+    waiter.register(fd, select.POLLIN)
+    while not waiter.poll(LOOK_EVERY_MS):
+        if is_stopped():
+            raise FetchStopped
+    if is_stopped():
+        raise FetchStopped
+    return os.read(fd, CHUNK)
 
 
 def _unreadable(path: str, said: bytes, reader: Reader) -> str:

@@ -17,7 +17,18 @@ from typing import IO, Any, NamedTuple, cast
 
 import zstandard
 
-from lattice.images.layers import DIRECTORY, FILE, HARDLINK, MAX_MEMBERS, SYMLINK, Member, Tree, plain_path
+from lattice.images.layers import (
+    DIRECTORY,
+    FILE,
+    HARDLINK,
+    MAX_MEMBERS,
+    MAX_NAMES,
+    SYMLINK,
+    Member,
+    Tree,
+    checked_link,
+    plain_path,
+)
 from lattice.images.oci import GZIP, ZSTD
 from lattice.images.squashfs import BadImage
 
@@ -96,8 +107,13 @@ def _entries(layer: Layer, is_stopped: Callable[[], bool]) -> Iterator[tarfile.T
             counted = cast("IO[bytes]", _Counted(source, most, is_stopped))
             with tarfile.open(fileobj=counted, mode="r|", tarinfo=_Header, errors="surrogateescape") as archive:
                 yield archive
-    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, zstandard.ZstdError, ValueError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, zstandard.ZstdError, ValueError, OverflowError) as error:
         raise BadImage(f"a layer is damaged: {error}") from error
+    except OSError as error:
+        # Without a number it is of the format, not of the disk: gzip and tarfile raise it for bytes that they do not understand.
+        if error.errno is None:
+            raise BadImage(f"a layer is damaged: {error}") from error
+        raise
 
 
 def _forget(archive: tarfile.TarFile) -> None:
@@ -105,16 +121,50 @@ def _forget(archive: tarfile.TarFile) -> None:
     archive.members = []  # type: ignore[attr-defined]
 
 
-def _members(number: int, archive: tarfile.TarFile) -> Iterator[Member]:
+class _Bounded(io.RawIOBase):
+    """What goes to `mksquashfs`, as far as it may be: the holes of a sparse file are no bytes of its layer."""
+
+    def __init__(self, target: IO[bytes], most: int, is_stopped: Callable[[], bool]) -> None:
+        self._target = target
+        self._left = most
+        self._is_stopped = is_stopped
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+        if self._is_stopped():
+            raise UnpackingFailed("the fetch was stopped")
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadImage("it unpacks to far more than its size: it may have been made to fill the disk")
+        return self._target.write(data)
+
+
+class _Names:
+    """How many entries there may still be, and how long their names, over all layers: they are kept in memory."""
+
+    def __init__(self) -> None:
+        self._members, self._characters = MAX_MEMBERS, MAX_NAMES
+
+    def take(self, info: tarfile.TarInfo) -> None:
+        self._members -= 1
+        self._characters -= len(info.name) + len(info.linkname)
+        if self._members < 0:
+            raise BadImage(f"it has more than {MAX_MEMBERS:,} files")
+        if self._characters < 0:
+            raise BadImage(f"the names of its files have more than {MAX_NAMES:,} characters")
+
+
+def _members(number: int, archive: tarfile.TarFile, names: _Names) -> Iterator[Member]:
     for place, info in enumerate(archive):
-        if place > MAX_MEMBERS:
-            raise BadImage(f"a layer has more than {MAX_MEMBERS:,} files")
+        names.take(info)
         _forget(archive)
         path = plain_path(info.name)
         if info.isdir():
             yield Member(path, DIRECTORY, number, place)
         elif info.issym():
-            yield Member(path, SYMLINK, number, place, info.linkname)
+            yield Member(path, SYMLINK, number, place, checked_link(path, info.linkname))
         elif info.islnk():
             yield Member(path, HARDLINK, number, place, plain_path(info.linkname))
         elif info.isreg():
@@ -129,11 +179,11 @@ def _members(number: int, archive: tarfile.TarFile) -> Iterator[Member]:
 
 def merge(layers: Sequence[Layer], is_stopped: Callable[[], bool]) -> dict[int, dict[int, list[tuple[str, Member]]]]:
     """What is seen in the end: by layer and place in it, the paths that have this entry's content. Raises BadImage."""
-    tree = Tree()
+    tree, names = Tree(), _Names()
     originals: dict[int, dict[str, int]] = {}
     for number, layer in enumerate(layers):
         with _entries(layer, is_stopped) as archive:
-            members = list(_members(number, archive))
+            members = list(_members(number, archive, names))
         originals[number] = {each.path: each.place for each in members if each.kind == FILE}
         # A link to a link is a link to the file.
         for each in members:
@@ -154,7 +204,9 @@ def merge(layers: Sequence[Layer], is_stopped: Callable[[], bool]) -> dict[int, 
 def _write_all(layers: Sequence[Layer], target: IO[bytes], is_stopped: Callable[[], bool]) -> dict[str, bytes]:
     chosen = merge(layers, is_stopped)
     kept: dict[str, bytes] = {}
-    with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT, errors="surrogateescape") as out:
+    most = min(MAX_UNPACKED, sum(layer.path.stat().st_size for layer in layers) * MAX_RATIO + SPARE)
+    bounded = cast("IO[bytes]", _Bounded(target, most, is_stopped))
+    with tarfile.open(fileobj=bounded, mode="w|", format=tarfile.PAX_FORMAT, errors="surrogateescape") as out:
         for number, layer in enumerate(layers):
             wanted = chosen.get(number, {})
             if not wanted:

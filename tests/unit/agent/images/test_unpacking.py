@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lattice.agent.images.cache import ImageCache, SourceFailed
-from lattice.agent.images.sources import Reader
+from lattice.agent.images.sources import FetchStopped, Reader, read_pieces
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ImageOrder
 from tests.conftest import require_program
@@ -40,6 +40,13 @@ def listing(image: Path) -> str:
 def device(name: str) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.devmajor, info.devminor = tarfile.CHRTYPE, 1, 3
+    return info
+
+
+def described(name: str, **headers: str) -> tarfile.TarInfo:
+    """An entry that says more of itself than is true."""
+    info = tarfile.TarInfo(name)
+    info.pax_headers = {key.replace("_", "."): value for key, value in headers.items()}
     return info
 
 
@@ -90,8 +97,15 @@ def test_digest_alone_does_not_give_the_image_to_others(cache: ImageCache, tmp_p
         (b"no archive at all", "damaged"),
         (gzip.compress(b"x" * 1000), "damaged"),
         (layer([("a", b"a" * 5000)])[:60], "damaged"),
+        (layer([], [described("a", size="-5")]), "damaged"),
+        (layer([], [described("a", mtime="inf")]), "damaged"),
+        (layer([("n" * 256, b"")]), "name that is too long"),
+        (layer([("a", f"-> {'x' * 5000}")]), "leads nowhere, or is too long"),
     ],
-    ids=["path out", "device", "link out", "link to nothing", "no archive", "no tar inside", "cut off"],
+    ids=[
+        *("path out", "device", "link out", "link to nothing", "no archive", "no tar inside", "cut off"),
+        *("negative size", "endless time", "long name", "long link"),
+    ],
 )
 def test_hostile_layer_is_refused_and_nothing_is_left(cache: ImageCache, tmp_path: Path, data: bytes, why: str) -> None:
     image = order(tmp_path / "oci", data)
@@ -107,6 +121,55 @@ def test_layer_that_unpacks_without_end_is_refused(
     image = order(tmp_path / "oci", layer([("zeros", bytes(64 << 20))]))
     with pytest.raises(BadImage, match="made to fill the disk"):
         cache.obtain(image, ME)
+
+
+def test_sparse_file_of_any_size_is_refused_when_it_was_written_for_long(
+    cache: ImageCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lattice.agent.images.unpacking.SPARE", 16 << 20)
+    size = str(1 << 45)
+    hole = described("s", GNU_sparse_size=size, GNU_sparse_numblocks="1", GNU_sparse_map=f"{(1 << 45) - 1},0")
+    with pytest.raises(BadImage, match="made to fill the disk"):
+        cache.obtain(order(tmp_path / "oci", layer([], [hole])), ME)
+
+
+def test_names_that_would_fill_the_memory_are_refused_over_all_layers(
+    cache: ImageCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lattice.agent.images.unpacking.MAX_MEMBERS", 3)
+    two = [layer([(f"a{place}", b""), (f"b{place}", b"")]) for place in range(2)]
+    with pytest.raises(BadImage, match="more than 3 files"):
+        cache.obtain(order(tmp_path / "oci", *two), ME)
+    monkeypatch.setattr("lattice.agent.images.unpacking.MAX_NAMES", 2)
+    with pytest.raises(BadImage, match="more than 2 characters"):
+        cache.obtain(order(tmp_path / "other", layer([("abc", b"")])), ME)
+
+
+def test_fifo_instead_of_a_blob_is_refused_at_once(cache: ImageCache, tmp_path: Path) -> None:
+    image = order(tmp_path / "oci", layer([("a", b"a")]))
+    blob = tmp_path / "oci" / "blobs" / "sha256" / image.digest
+    blob.unlink()
+    os.mkfifo(blob)
+    with pytest.raises(SourceFailed, match="not a regular file"):
+        cache.obtain(image, ME)
+
+
+def test_source_that_never_answers_is_left_when_the_run_is_gone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    image = ImageOrder(reference="x", digest="0" * 64, source=str(tmp_path / "fifo"), by_user=True)
+    with pytest.raises(FetchStopped):
+        list(read_pieces(image, ME, lambda: True))
+
+
+def test_image_whose_layer_is_a_squashfs_file_is_taken_as_it_is(cache: ImageCache, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "tool").write_text("x")
+    subprocess.run(["mksquashfs", tmp_path / "files", tmp_path / "image", "-quiet"], check=True, capture_output=True)
+    data = (tmp_path / "image").read_bytes()
+    digest = make_layout(tmp_path / "oci", [data], layer_type="application/x-squashfs")
+    image = ImageOrder(reference="x", digest=digest, source=str(tmp_path / "oci"), by_user=True, kind="oci")
+    assert cache.obtain(image, ME).read_bytes() == data
+    assert cache.unpacked(digest).content == hashlib.sha256(data).hexdigest()
 
 
 def test_header_that_would_fill_the_memory_is_refused(cache: ImageCache, tmp_path: Path) -> None:
