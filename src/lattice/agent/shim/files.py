@@ -20,7 +20,7 @@ import stat
 
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.namespace import enter_namespace
-from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring, keep_only
+from lattice.agent.shim.spawn import Inheritance, Wiring, block_signals, keep_only, unblock_signals
 
 CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
@@ -100,14 +100,14 @@ def _lay(plumbing: Plumbing, launch: Launch, inheritance: Inheritance) -> None:
 def _fork_copier(
     launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, note: int
 ) -> int:
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    block_signals()
     try:
         pid = os.fork()
         if pid == 0:
             _be_copier(launch, inheritance, copied, gate, note)
         return pid
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        unblock_signals()
 
 
 def _be_copier(

@@ -19,7 +19,7 @@ Body = dict[str, object]
 
 MAX_LINE_BYTES = 8 << 20
 MAX_UNSENT_BYTES = 64 << 20
-RECEIVE_BYTES = 1 << 18
+RECEIVE_BYTES = 1 << 16  # larger buffers are mapped and unmapped for every request
 # So that a burst of starts leaves room for output, timers and ends in between.
 REQUEST_BATCH = 16
 FLUSH_S = 2.0

@@ -220,7 +220,7 @@ class RunTable:
         """Enter the run first, then start it: whatever fails from here on is the end of a run, with a record, and no refusal."""
         self._runs[run.key] = self._live[run.key] = run
         try:
-            os.makedirs(run.directory, 0o700, exist_ok=True)
+            _make_folder(run.directory)
             launch = run.launch = Launch(request)
             run.grace_s, run.early = launch.grace_s, launch.early
             run.group = self._make_group(run, launch)
@@ -526,6 +526,16 @@ class RunTable:
         """Write status.json; while the disk is full the record lives here and is tried again."""
         if not run.save() and self._runs.get(run.key) is run:
             run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
+
+
+def _make_folder(path: str) -> None:
+    """The agent has made it already, as a rule: asking costs one system call then."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        os.makedirs(path, 0o700, exist_ok=True)
 
 
 def _tell(copier: int, line: bytes) -> None:

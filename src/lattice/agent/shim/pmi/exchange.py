@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.pmi.layout import ranks_text
@@ -26,6 +25,13 @@ from lattice.agent.shim.pmi.star import (
     write_frame,
     write_ranks,
 )
+
+# Only a type checker needs it: `typing` itself is a tenth of the memory that every fork of the shim copies.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
 
 # How long the first node waits for an answer to "who is missing", and the others for its verdict.
 ANSWER_S = 1.0

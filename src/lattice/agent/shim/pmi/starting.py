@@ -20,7 +20,7 @@ from lattice.agent.shim.loop import Loop
 from lattice.agent.shim.pmi.plan import PmiPlan, PmixPlan, plan_of
 from lattice.agent.shim.pmi.pmix import listen
 from lattice.agent.shim.pmi.service import Service
-from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, fork_into, keep_only, unblock_signals
+from lattice.agent.shim.spawn import Inheritance, block_signals, fork_into, keep_only, unblock_signals
 
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
@@ -205,7 +205,7 @@ def _fork(
     control: int,
     listener: socket.socket | None,
 ) -> int:
-    signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    block_signals()
     try:
         pid = fork_into(group.folder) if group is not None else None
         join_files = group.join_files if group is not None else ()
