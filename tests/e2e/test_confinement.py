@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from tests.e2e.launching import launched, rest_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 
@@ -76,3 +77,34 @@ def test_step_that_runs_out_of_memory_ends_alone_and_says_why(cluster: LocalClus
     assert f"{number}.0|OUT_OF_MEMORY" in shown.splitlines()
     cluster.delete(f"/allocations/{alloc}")
     assert cluster.wait_end(alloc)["cause"] == "cancelled"
+
+
+def test_what_a_run_and_its_steps_use_is_shown_while_they_run(cluster: LocalCluster) -> None:
+    alloc = cluster.submit("exec sleep 300", resources=SHARE)["id"]
+    eventually(lambda: cluster.get(f"/allocations/{alloc}")["state"] == "Running", "the allocation to run")
+    hog = "x = bytearray(60 << 20); import time; time.sleep(300)"
+    with launched(cluster, alloc, "-n", "1", sys.executable, "-S", "-c", hog) as step:
+
+        def uses() -> dict[Any, Any]:
+            return {use["step"]: use for use in cluster.get(f"/allocations/{alloc}/usage")["items"]}
+
+        eventually(lambda: uses().get(0, {}).get("memory_mb", 0) > 60, "the step to be measured")
+        found = uses()
+        assert found[None]["memory_mb"] >= found[0]["memory_mb"]
+        assert found[0]["pids"] >= 1
+        assert found[None]["node"] == "n1"
+        shown = cluster.cli("status", alloc, "--verbose").stdout
+        assert "Uses now:" in shown
+        assert f"Step {alloc}.0:" in shown
+        row = next(line for line in cluster.cli("steps", alloc, "-o", "wide").stdout.splitlines() if "running" in line)
+        assert "M " in row
+        number = str(cluster.get(f"/allocations/{alloc}")["number"])
+        listed = slurm(cluster, "sstat", "-a", "-n", "-P", "-j", number, "-o", "JobID,MaxRSS,MaxRSSNode,NTasks")
+        rows = {line.split("|")[0]: line.split("|")[1:] for line in listed.splitlines()}
+        assert int(rows[f"{number}.0"][0].removesuffix("K")) > 60 * 1024
+        assert rows[f"{number}.0"][1:] == ["n1", "1"]
+        assert f"{number}.batch" in rows
+        cluster.delete(f"/allocations/{alloc}")
+        cluster.wait_end(alloc)
+        rest_of(step)
+    assert cluster.get(f"/allocations/{alloc}/usage")["items"] == []

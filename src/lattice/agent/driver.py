@@ -66,6 +66,7 @@ from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import STREAMS, RunFolders
 from lattice.agent.runs.launch import offer_programs
 from lattice.agent.runs.limits import what_lacks
+from lattice.agent.runs.measuring import answer_measure
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
     LastServer,
@@ -377,6 +378,8 @@ class Driver:
             self._steps.read(message.read_output, self._readers, self._outbox)
         elif message.HasField("read_output"):
             self._read(message.read_output, self._readers)
+        elif message.HasField("measure"):
+            answer_measure(message.measure, self._devices, self.ask_shim, self._post)
         elif message.HasField("stop_reading"):
             self._readers.close(message.stop_reading.reader)
 

@@ -73,6 +73,22 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
         return f"out of memory, {self.why}" if self.cause == EndCause.OOM.value else f"stopped: {self.why}"
 
 
+class GroupFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the shim measured of a living run, or of one of its steps."""
+
+    number: int
+    run: int
+    step: int | None = None
+    cpu_s: float = 0.0
+    throttled_s: float = 0.0
+    memory_mb: float = 0.0
+    peak_memory_mb: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    pids: int = 0
+    peak_pids: int = 0
+
+
 class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     """A line from the shim: an answer (with `id`) or an event."""
 
@@ -81,6 +97,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     event: str = ""
     runs: tuple[ShimRecord, ...] = ()
     steps: tuple[StepStatus, ...] = ()
+    groups: tuple[GroupFigures, ...] = ()  # what was measured
     cgroup: bool = False
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
     pmix_service: bool = False  # the same of PMIx

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece
+from lattice.ports.nodes.agents import AgentUnreachable, GroupUse, Order, OutputName, OutputPiece, RunKey
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
 
 
@@ -24,6 +24,7 @@ class FakeLinks:
     fed: list[tuple[str, int, bytes, bool]] = field(default_factory=list)
     files: dict[tuple[str, int, int, str], bytes] = field(default_factory=dict)
     ended: set[tuple[int, int]] = field(default_factory=set)
+    figures: dict[str, tuple[GroupUse, ...]] = field(default_factory=dict)  # what runs use, by node
     reads: list[tuple[str, int, bool]] = field(default_factory=list)  # node, offset, whether it was followed
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -91,6 +92,11 @@ class FakeLinks:
                 return
             else:
                 await self._changed.wait()
+
+    async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
+        if node not in self.open:
+            raise AgentUnreachable(f"node {node} is not connected")
+        return tuple(use for use in self.figures.get(node, ()) if key in (None, use.key))
 
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         if node not in self.open:

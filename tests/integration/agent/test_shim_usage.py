@@ -2,9 +2,11 @@
 
 import signal
 import sys
+from typing import Any
 
 import pytest
 
+from lattice.testing import eventually
 from tests.integration.agent.shim_process import ShimProcess
 from tests.integration.agent.test_shim_steps import about, request, step_end
 
@@ -66,3 +68,29 @@ def test_run_is_not_blamed_for_a_step_that_ran_out_of_memory(root_shim: ShimProc
     assert step_end(agent, 8)["cause"] == "oom"
     agent.ask("signal", number=8, run=1, signal=int(signal.SIGKILL), to="entrypoint")
     assert agent.ended(8)["cause"] == "signal"
+
+
+def test_runs_and_steps_are_measured_while_they_live(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    agent.ask("start", **root_shim.request(7, "sleep", "300", memory_mb=64), limits={"cpus": 1.0, "pids": 50})
+    agent.ask("start", **root_shim.request(8, "sleep", "300"))
+    fields = request(root_shim, 7, "sleep", "300", tasks=2)
+    assert agent.ask("launch_step", **fields)["ok"]
+
+    def measured() -> tuple[dict[str, Any], dict[str, Any]]:
+        groups = {group.get("step"): group for group in agent.ask("measure", number=7, run=1)["groups"]}
+        return groups[None], groups[fields["step"]]
+
+    def are_in_their_groups() -> bool:
+        whole, step = measured()
+        return (whole["pids"], step["pids"]) == (3, 2)
+
+    eventually(are_in_their_groups, "all processes to be in their groups")
+    whole, step = measured()
+    assert 0 < step["memory_mb"] <= whole["memory_mb"] <= whole["peak_memory_mb"] <= 64
+    assert whole["throttled_s"] >= 0
+    assert {group["number"] for group in agent.ask("measure")["groups"]} == {7, 8}
+    assert agent.ask("measure", number=9, run=1)["groups"] == []
+    for number in (7, 8):
+        agent.ask("stop", number=number, run=1, grace_s=0.0, why="cancelled")
+        agent.ended(number)

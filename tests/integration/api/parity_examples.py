@@ -169,6 +169,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("launch_step", {"id": "a1", "argv": ["true"]}),
     ("launch_step", {"id": "a999", "argv": ["true"]}),
     ("list_steps", {"id": "a1"}),
+    ("live_usage", {"id": "a1"}),
+    ("live_usage", {"id": "a999"}),
     ("get_step", {"id": "a1", "step": 0}),
     ("follow_step", {"id": "a1", "step": 0}),
     ("feed_step", {"id": "a1", "step": 0, "data": "?"}),

@@ -7,6 +7,7 @@ import pytest
 
 from lattice.core.machine.commands import DrainNode
 from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.ports.nodes.agents import GroupUse, RunKey
 from tests.integration.api.world import World, in_world
 
 
@@ -335,6 +336,14 @@ async def test_sacctmgr_sshare_sprio_sdiag_and_sstat(world: World) -> None:
     assert await shown(world, "sprio -j 99") == ["Unable to find jobs matching user/id(s) specified"]
     assert "Jobs pending:   1" in await shown(world, "sdiag")
     assert await shown(world, "sstat -nP -j 1.batch -o JobID,NTasks,MaxRSS") == ["1.batch|1|"]
+    node = world.state.allocations[1].nodes[0]
+    run = RunKey(1, world.state.allocations[1].run)
+    world.links.figures[node] = (
+        GroupUse(key=run, cpu_s=90.0, memory_mb=30.0, peak_memory_mb=50.0, written_bytes=3 << 20),
+        GroupUse(key=run, step=0, cpu_s=30.0, memory_mb=10.0, peak_memory_mb=20.0, written_bytes=1 << 20),
+    )
+    columns = "JobID,MaxRSS,MaxRSSNode,AveRSS,AveCPU,MaxDiskWrite"
+    assert await shown(world, f"sstat -nP -j 1.batch -o {columns}") == [f"1.batch|51200K|{node}|20480K|00:01:00|2.00M"]
     nothing = await slurm(world, "sstat -n -j 2")
     assert nothing["stderr"] == "sstat: error: No steps running for job 2\n"
 

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
-from lattice.ports.nodes.agents import RunKey, StartOrder, StopOrder
+from lattice.ports.nodes.agents import AgentUnreachable, GroupUse, RunKey, StartOrder, StopOrder
 from lattice.testing import scenario
 from lattice.wire.agents.messages import order_message
 from lattice.wire.pb import agent_pb2 as pb
@@ -108,3 +110,30 @@ async def test_a_lost_stream_is_sent_nothing_late() -> None:
     link.acknowledge([ack(7)])
     link.lose()
     assert await link.next_message() is None
+
+
+@scenario
+async def test_what_runs_use_is_asked_for_and_answered_by_its_ticket() -> None:
+    table, link = AgentLinkTable(), Link("n1", can_measure=True)
+    table.adopt(link)
+    asked = asyncio.create_task(table.measure("n1", RunKey(7, 1)))
+    message = await link.next_message()
+    assert message is not None
+    assert (message.measure.key.number, message.measure.key.run) == (7, 1)
+    use = GroupUse(key=RunKey(7, 1), cpu_s=1.5)
+    link.take_figures(message.measure.ticket + 1, ())
+    link.take_figures(message.measure.ticket, (use,))
+    assert await asked == (use,)
+    lost = asyncio.create_task(table.measure("n1"))
+    await link.next_message()
+    table.drop(link)
+    with pytest.raises(AgentUnreachable):
+        await lost
+
+
+@scenario
+async def test_an_agent_that_cannot_measure_is_not_asked() -> None:
+    table, _ = confirmed()
+    assert await table.measure("n1", RunKey(7, 1)) == ()
+    with pytest.raises(AgentUnreachable):
+        await table.measure("n2")

@@ -37,6 +37,8 @@ WITHOUT_RECORD = {
     "Confirmed": "a number, which the stream itself asks for",
     "ReportAck": "repeats two fields of the report's message",
     "HealthAck": "a number and a time, between the checks and the stream",
+    "Measure": "a number and a key, between a question and the stream",
+    "Measured": "a number, and what was measured",
     "RunChecks": "a number and names, between the checks and the stream",
     "Inventory": "a document that is checked as a whole",
     "RefreshInventory": "says nothing more",

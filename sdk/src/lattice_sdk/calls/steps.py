@@ -5,6 +5,7 @@ from binascii import b2a_base64
 import msgspec
 
 from lattice_sdk.models.records import Page
+from lattice_sdk.models.runs import LiveUsage
 from lattice_sdk.models.steps import InputTaken, Step, StepRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
@@ -20,6 +21,11 @@ class StepCalls:
     def list_steps(self, allocation_id: str) -> Steps[list[Step]]:
         """The steps of an allocation, by number."""
         return everything(at("allocations", allocation_id, "steps"), Page[Step])
+
+    @operation
+    def live_usage(self, allocation_id: str) -> Steps[LiveUsage]:
+        """What a running allocation and its steps use at this moment, node by node."""
+        return read(at("allocations", allocation_id, "usage"), LiveUsage)
 
     @operation
     def get_step(self, allocation_id: str, step: int) -> Steps[Step]:

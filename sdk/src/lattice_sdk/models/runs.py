@@ -40,6 +40,35 @@ class RunUsage(Struct, frozen=True, kw_only=True):
     peak_pids: int = 0  # processes and threads at the same time, on the node that had most
 
 
+class GroupUse(Struct, frozen=True, kw_only=True):
+    """What a run or a step uses on one node at this moment; 0 also where the node does not measure it."""
+
+    node: str
+    step: int | None = None  # None = the whole run, steps included
+    cpu_s: float = 0
+    throttled_s: float = 0  # waited because its share of the CPUs was used up
+    memory_mb: float = 0
+    peak_memory_mb: float = 0
+    read_bytes: int = 0  # from storage
+    written_bytes: int = 0
+    pids: int = 0  # processes and threads
+    peak_pids: int = 0
+    cpus: list[int] = []  # empty = not bound to single CPUs
+    gpus: list[int] = []
+
+
+class LiveUsage(Struct, frozen=True, kw_only=True):
+    """What a running allocation uses at this moment, node by node; nothing of one that does not run."""
+
+    id: str
+    items: list[GroupUse] = []
+    unreachable: list[str] = []  # nodes that did not answer
+
+    def of_step(self, step: int | None = None) -> list[GroupUse]:
+        """Of one step, or of the whole run."""
+        return [use for use in self.items if use.step == step]
+
+
 class InUse(Struct, frozen=True, kw_only=True):
     """What the runs of a tenant hold now."""
 

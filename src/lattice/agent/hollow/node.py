@@ -133,6 +133,8 @@ class HollowNode:
                 reader, is_of_step = message.read_output.reader, message.read_output.HasField("step")
                 why = "" if is_of_step else NO_OUTPUT
                 self._post(messages.output_chunk(reader, 0, eof=is_of_step, error=why))
+            case "measure":
+                self._post(pb.AgentMessage(measured=pb.Measured(ticket=message.measure.ticket)))
             case "refresh_inventory":
                 self.announce()
             case "collect" | "report_to":

@@ -16,6 +16,7 @@ import termios
 import time
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.measuring import figures_of_group, figures_of_processes
 from lattice.agent.shim.confinement.usage import Usage, waited_storage
 from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import Journal
@@ -87,6 +88,9 @@ class StepTrees:
         for tree in self._trees:
             tree.kill()
 
+    def pids(self) -> list[int]:
+        return [pid for tree in self._trees for pid in tree.pids()]
+
     def usage(self) -> Usage:
         cpu_s = sum(tree.usage().cpu_s or 0.0 for tree in self._trees)
         return Usage(cpu_s or None)
@@ -103,6 +107,13 @@ class StepTrees:
 
 
 StepGroup = StepCgroup | StepTrees
+
+
+def figures_of(group: Cgroup | ProcessTree | StepTrees) -> Body:
+    """What a living group uses now."""
+    if isinstance(group, Cgroup):
+        return figures_of_group(group.usage(), group.pids(), group.path, group.twins)
+    return figures_of_processes(group.usage(), group.pids())
 
 
 class Task:

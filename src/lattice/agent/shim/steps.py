@@ -127,6 +127,12 @@ class StepTable:
     def statuses(self) -> list[Body]:
         return [step.status() for step in self._steps.values()]
 
+    def groups_of(self, run: tuple[int, int] | None) -> list[tuple[StepKey, Cgroup | StepTrees]]:
+        """Of living steps, and as step -1 those that hold them where the run has no script; None = of all runs."""
+        steps = [(key, step.group) for key, step in self.live.items() if step.group]
+        holders = [((*key, -1), group) for key, (group, _) in self._holders.items()]
+        return [each for each in (*holders, *steps) if run in (None, each[0][:2])]
+
     def has_any(self, run: tuple[int, int]) -> bool:
         return any(key[:2] == run for key in self.live)
 

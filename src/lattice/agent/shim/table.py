@@ -39,6 +39,7 @@ from lattice.agent.shim.namespace import KINDS, make_namespace
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
 from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
+from lattice.agent.shim.step import figures_of
 from lattice.agent.shim.steps import StepTable
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
@@ -107,6 +108,8 @@ class RunTable:
             return self._start(link, request)
         if operation == "list":
             return self._list()
+        if operation == "measure":
+            return self._measure(_key(request) if "number" in request else None)
         if operation == "shutdown":
             self._farewells.append((link, request.get("id")))
             self.shutdown()
@@ -182,6 +185,16 @@ class RunTable:
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),
         }
+
+    def _measure(self, key: Key | None) -> Body:
+        """What runs and their steps use now; all of them without a key."""
+        live = [run for run in self._live.values() if key in (None, run.key)]
+        groups = [((*run.key, -1), run.group) for run in live if run.group is not None] + self._steps.groups_of(key)
+        figures = [
+            {"number": number, "run": run, "step": step if step >= 0 else None, **figures_of(group)}
+            for (number, run, step), group in groups
+        ]
+        return {"ok": True, "groups": figures}
 
     def _forget(self, key: Key, _request: Body) -> Body:
         if key in self._live:

@@ -34,6 +34,7 @@ from lattice.api.operations.work import explain as explaining
 from lattice.api.operations.work import signals as signalling
 from lattice.api.operations.work import submit as submitting
 from lattice.api.operations.work import suspend as pausing
+from lattice.api.operations.work import usage as measuring
 from lattice.api.operations.work import watch as watching
 from lattice.wire.admin.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.admin.reservations import ReservationFields
@@ -109,6 +110,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/steps/{step}/signal", steps.signal_step, steps.StepSignal, _P.LAUNCH),
     _row("POST", "/allocations/{id}/steps/{step}/window", steps.resize_step, steps.StepWindow, _P.LAUNCH),
     _row("DELETE", "/allocations/{id}/steps/{step}", steps.end_step, steps.EndStepRequest, _P.LAUNCH, 202),
+    _row("GET", "/allocations/{id}/usage", measuring.live_usage, measuring.LiveUsageQuery, _P.READ),
     _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
     _row("POST", "/allocations/{id}/signal", signalling.signal_allocation, signalling.SignalRequest, _P.CHANGE),
     _row("POST", "/allocations/{id}/hold", allocations.hold, allocations.ChangeAllocation, _P.CHANGE),

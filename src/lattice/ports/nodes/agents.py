@@ -205,6 +205,23 @@ class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
 Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | FinishOrder | PauseOrder
 
 
+class GroupUse(Struct, frozen=True, kw_only=True, gc=False):
+    """What the processes of a run or a step use on one node at this moment; 0 also where the node does not measure it."""
+
+    key: RunKey
+    step: int | None = None  # None = the whole run, steps included
+    cpu_s: float = 0.0
+    throttled_s: float = 0.0
+    memory_mb: float = 0.0
+    peak_memory_mb: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    pids: int = 0  # processes and threads
+    peak_pids: int = 0
+    cpus: tuple[int, ...] = ()  # empty = bound to none
+    gpus: tuple[int, ...] = ()
+
+
 class AgentLinks(Protocol):
     """One stream per node at most; a newer one takes the place of the older."""
 
@@ -238,6 +255,13 @@ class AgentLinks(Protocol):
         """The output of a run on a node, piece by piece; `tail_lines` > 0 starts that many lines before the end.
 
         With `follow` it ends when the run has ended. Raises AgentUnreachable or OutputUnavailable.
+        """
+        ...
+
+    async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
+        """What the run and its steps use on the node now, without a key all of its runs; raises AgentUnreachable.
+
+        Nothing from an agent of a release that cannot say it.
         """
         ...
 

@@ -15,6 +15,7 @@ from lattice.ports.nodes.agents import (
     EarlySignal,
     FinishOrder,
     Greeting,
+    GroupUse,
     ImageOrder,
     KnownRun,
     KnownStep,
@@ -146,6 +147,7 @@ WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 
 # What agents tell.
 USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as its cause"})
+GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)

@@ -1249,6 +1249,50 @@ class EndStepRequest(_message.Message):
     request_id: str
     def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class LiveUsageRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class GroupUseView(_message.Message):
+    __slots__ = ("node", "step", "cpu_s", "throttled_s", "memory_mb", "peak_memory_mb", "read_bytes", "written_bytes", "pids", "peak_pids", "cpus", "gpus")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    READ_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    PEAK_PIDS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    step: int
+    cpu_s: float
+    throttled_s: float
+    memory_mb: float
+    peak_memory_mb: float
+    read_bytes: int
+    written_bytes: int
+    pids: int
+    peak_pids: int
+    cpus: _containers.RepeatedScalarFieldContainer[int]
+    gpus: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, node: _Optional[str] = ..., step: _Optional[int] = ..., cpu_s: _Optional[float] = ..., throttled_s: _Optional[float] = ..., memory_mb: _Optional[float] = ..., peak_memory_mb: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., pids: _Optional[int] = ..., peak_pids: _Optional[int] = ..., cpus: _Optional[_Iterable[int]] = ..., gpus: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LiveUsageView(_message.Message):
+    __slots__ = ("id", "items", "unreachable")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    items: _containers.RepeatedCompositeFieldContainer[GroupUseView]
+    unreachable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[GroupUseView, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class CancelRequest(_message.Message):
     __slots__ = ("id", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -124,6 +124,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.EndStepRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
                 _registered_method=True)
+        self.LiveUsage = channel.unary_unary(
+                '/lattice.v1.AllocationService/LiveUsage',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
+                _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/lattice.v1.AllocationService/Cancel',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelRequest.SerializeToString,
@@ -325,6 +330,13 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LiveUsage(self, request, context):
+        """Get what a running allocation and its steps use at this moment, node by node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Cancel(self, request, context):
         """Cancel an allocation; the returned state may still be Stopping.
         """
@@ -515,6 +527,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.EndStep,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.EndStepRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'LiveUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.LiveUsage,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
@@ -1073,6 +1090,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/EndStep',
             lattice_dot_v1_dot_allocations__pb2.EndStepRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LiveUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/LiveUsage',
+            lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
             options,
             channel_credentials,
             insecure,

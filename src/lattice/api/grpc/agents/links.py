@@ -9,10 +9,12 @@ from typing import Any
 from lattice.core.model.nodes.health import HealthReport
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
+    GroupUse,
     Order,
     OutputName,
     OutputPiece,
     OutputUnavailable,
+    RunKey,
 )
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
@@ -29,6 +31,7 @@ BATCH_BYTES = 256 << 10
 ACK_WITHIN_S = 0.02
 CHUNKS_MAX = 64
 INPUT_WITHIN_S = 10.0
+MEASURED_WITHIN_S = 5.0
 _ALONE = ("welcome", "goodbye")
 _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
@@ -73,8 +76,9 @@ class OutputReader:
 class Link:
     """One stream: messages wait here until they are written."""
 
-    def __init__(self, node: str, *, takes_batches: bool = False) -> None:
+    def __init__(self, node: str, *, takes_batches: bool = False, can_measure: bool = False) -> None:
         self.node = node
+        self.can_measure = can_measure
         self._takes_batches = takes_batches
         self._acks: list[pb.ServerMessage] = []
         self._ack_timer: asyncio.TimerHandle | None = None
@@ -84,6 +88,7 @@ class Link:
         self.readers: dict[int, OutputReader] = {}
         self.inputs: dict[int, asyncio.Future[pb.StepInputTaken]] = {}
         self.checks: dict[int, asyncio.Future[HealthReport]] = {}
+        self.figures: dict[int, asyncio.Future[tuple[GroupUse, ...]]] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
@@ -171,7 +176,7 @@ class Link:
         self._wake.set()
         for reader in self.readers.values():
             reader.lose()
-        everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values()]
+        everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values(), *self.figures.values()]
         for waiting in everybody:
             if not waiting.done():
                 waiting.set_exception(AgentUnreachable("the connection to the node was lost"))
@@ -180,6 +185,11 @@ class Link:
         waiting = self.inputs.pop(taken.ticket, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(taken)
+
+    def take_figures(self, ticket: int, groups: tuple[GroupUse, ...]) -> None:
+        waiting = self.figures.pop(ticket, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(groups)
 
     def take_health(self, report: HealthReport, server_time_ms: int) -> None:
         """Acknowledges a report, and answers those who asked for it."""
@@ -295,6 +305,24 @@ class AgentLinkTable:
             raise AgentUnreachable(f"node {node} did not run its checks within {within_s:g} s") from None
         finally:
             link.checks.pop(ticket, None)
+
+    async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
+        link = self._links.get(node)
+        if link is not None and not link.can_measure:
+            return ()
+        ticket = next(self._reader_ids)
+        asked = pb.Measure(ticket=ticket, key=None if key is None else RUN_KEY.write(key))
+        if link is None or not link.put(pb.ServerMessage(measure=asked)):
+            raise AgentUnreachable(f"node {node} is not connected")
+        waiting: asyncio.Future[tuple[GroupUse, ...]] = asyncio.get_running_loop().create_future()
+        link.figures[ticket] = waiting
+        try:
+            async with asyncio.timeout(MEASURED_WITHIN_S):
+                return await waiting
+        except TimeoutError:
+            raise AgentUnreachable(f"node {node} does not answer") from None
+        finally:
+            link.figures.pop(ticket, None)
 
     async def _pieces(self, node: str, ask: pb.ReadOutput) -> AsyncIterator[OutputPiece]:
         while True:

@@ -8,11 +8,12 @@ from lattice.api.grpc.agents import values
 from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
-from lattice.ports.nodes.agents import Phase, Registration, Report
+from lattice.ports.nodes.agents import GroupUse, Phase, Registration, Report
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
     FIGURES,
     GATHERED,
+    GROUP_USE,
     HARDWARE,
     KNOWN_STEP,
     PMI_USE,
@@ -33,6 +34,7 @@ _MAX_POWER_W = 10_000_000
 _MAX_SPEED = 1e9
 _MAX_DISK_MB = 1 << 50
 MAX_SHARES = 4096
+MAX_GROUPS = 4096
 _REPORTED = (Phase.RUNNING, Phase.ENDED)
 
 _hardware_of = HARDWARE.reader(gpu_type=values.checked("the type of GPU"), group=values.checked("the group"))
@@ -69,6 +71,17 @@ step_report_of = STEP_REPORT.reader(
     usage=_usage_of,
     tasks=TASK_END.reader(texts=values.line, exit_code=values.exit_code, signal=values.signal),
     pmi=PMI_USE.reader(texts=values.line, seconds=values.seconds),
+)
+
+
+_group_of = GROUP_USE.reader(
+    seconds=values.seconds,
+    memory_mb=values.megabytes,
+    peak_memory_mb=values.megabytes,
+    read_bytes=values.amount,
+    written_bytes=values.amount,
+    pids=values.amount,
+    peak_pids=values.amount,
 )
 
 
@@ -113,6 +126,11 @@ def report_of(message: pb.RunReport) -> Report | None:
     """The report; None for a phase that the state does not keep."""
     report = _report_of(message)
     return report if report.phase in _REPORTED else None
+
+
+def groups_of(message: pb.Measured) -> tuple[GroupUse, ...]:
+    """What runs use now; what is beyond any node's is left out."""
+    return tuple(_group_of(group) for group in message.groups[:MAX_GROUPS])
 
 
 def shares_of(message: pb.CollectedBeats) -> list[Share]:

@@ -15,10 +15,11 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import registration_of, report_of, shares_of, step_report_of
+from lattice.api.grpc.agents.messages import groups_of, registration_of, report_of, shares_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.pacing import in_thread
+from lattice.core.model.site.protocols import MEASURE
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -229,7 +230,11 @@ class LocalSession:
 
     def _begin(self, registration: Registration, greeting: Greeting) -> None:
         self._node, self._session = registration.node_id, greeting.session
-        link = self._link = Link(registration.node_id, takes_batches=registration.takes_batches)
+        link = self._link = Link(
+            registration.node_id,
+            takes_batches=registration.takes_batches,
+            can_measure=MEASURE in registration.protocol.features,
+        )
         self._links.adopt(link)
         link.put(welcome_message(greeting))
         self._settled.set()
@@ -251,6 +256,8 @@ class LocalSession:
                 self._service.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
+            case "measured":
+                link.take_figures(message.measured.ticket, groups_of(message.measured))
             case "inventory" | "health_report":
                 self._take_standing(message, link)
             case "confirmed":

@@ -33,6 +33,13 @@ def memory_mb(value: int) -> int:
     return value if value <= MAX_MEMORY_MB else MAX_MEMORY_MB
 
 
+def megabytes(value: float) -> float:
+    """The same with a fraction."""
+    if 0.0 <= value <= MAX_MEMORY_MB:
+        return value
+    return float(MAX_MEMORY_MB) if MAX_MEMORY_MB < value < math.inf else 0.0
+
+
 def amount(value: int) -> int:
     """Bytes or processes: sums of many must stay whole numbers that every client can read."""
     return value if value <= MAX_AMOUNT else MAX_AMOUNT

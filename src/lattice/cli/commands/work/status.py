@@ -16,10 +16,14 @@ from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
 from lattice.cli.views.allocations import COLUMNS, COLUMNS_OF_ALL, allocation_pairs, request_pairs, script_text
 from lattice.cli.views.explanations import explanation_pairs
+from lattice.cli.views.usage import live_pairs
+from lattice_sdk.errors import NotFound
 from lattice_sdk.models.records import FAILED, Allocation, AllocationFilter, Explanation
+from lattice_sdk.models.runs import LiveUsage
 
 ONE_PAGE = 10000
 REFRESH_S = 5.0
+RUNNING = "Running"
 SHORTEST_S = 1.0
 
 
@@ -111,19 +115,23 @@ def _show_named(options: Options, context: Context) -> int:
 def _show_in_full(options: Options, context: Context) -> int:
     """Each allocation in full, and why it is pending."""
     found, code = for_each(options.ids, lambda name: _with_explanation(name, context), context)
-    plain = [{**msgspec.to_builtins(allocation), "explanation": why} for allocation, why in found]
+    plain = [
+        {**msgspec.to_builtins(allocation), "explanation": why, **({"live": uses} if uses is not None else {})}
+        for allocation, why, uses in found
+    ]
     if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
         return code
     pages = (
         sheet(
             [
                 *allocation_pairs(allocation, context.clock.now()),
+                *(live_pairs(uses) if uses is not None else ()),
                 *_failed_tasks(allocation, context),
                 *request_pairs(allocation),
                 *_reasons(allocation, why, context.clock.now()),
             ]
         )
-        for allocation, why in found
+        for allocation, why, uses in found
     )
     context.streams.write("\n".join(pages))
     return code
@@ -144,8 +152,19 @@ def _reasons(allocation: Allocation, why: Explanation, now: float) -> list[tuple
     return [] if allocation.is_terminal else explanation_pairs(why, now)
 
 
-def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:
-    return context.client.get_allocation(name, details=True), context.client.explain(name)
+def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation, LiveUsage | None]:
+    allocation = context.client.get_allocation(name, details=True)
+    return allocation, context.client.explain(name), _live_usage(allocation, context)
+
+
+def _live_usage(allocation: Allocation, context: Context) -> LiveUsage | None:
+    """What it uses now; None where it does not run, or where the server is of a release that cannot say it."""
+    if allocation.state != RUNNING or allocation.task_counts is not None:
+        return None
+    try:
+        return context.client.live_usage(allocation.id)
+    except NotFound:
+        return None
 
 
 def _print(found: list[Allocation], options: Options, context: Context) -> None:

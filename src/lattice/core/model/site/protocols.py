@@ -45,9 +45,10 @@ class NoCommonVersion(Exception):
 
 
 SILENT = Offer()  # what 0.1.0 speaks, which says nothing of versions
+MEASURE = "measure"  # the agent says what runs use while they run
 # What this release speaks at each border.
 OURS: dict[Border, Offer] = {
-    Border.AGENT: Offer(oldest=1, newest=2),
+    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE,)),
     Border.SERVER: Offer(oldest=1, newest=2),
     Border.CLIENT: Offer(oldest=1, newest=2),
     Border.SHIM: Offer(oldest=1, newest=2),
