@@ -7,7 +7,7 @@ Errors of this boundary::
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
@@ -33,11 +33,16 @@ class ConfigError(Exception):
 
 def load(path: Path, schema: type[T], overrides: Sequence[str] = ()) -> T:
     """The checked settings in `path` with `overrides` (`section.key=value`) laid over them."""
+    return read(path, schema, overrides)[0]
+
+
+def read(path: Path, schema: type[T], overrides: Sequence[str] = ()) -> tuple[T, Callable[[str], str]]:
+    """The checked settings, and where each key stands, for complaints of checks that only the caller can make."""
     reader = _Reader(str(path), schema)
     reader.read_file(path)
     for override in overrides:
         reader.override(override)
-    return reader.checked(schema)
+    return reader.checked(schema), lambda key: reader.place(f".{key}")
 
 
 def parse_duration(text: str) -> float | None:
@@ -98,7 +103,7 @@ class _Reader:
             found = _AT_PATH.match(str(error))
             what, path = (found["what"], found["path"] or "") if found else (str(error), "")
             key = path.lstrip(".")
-            raise ConfigError(f"{self._place(path)}: {_plain(what, key)}{_known_values(what, schema, key)}") from None
+            raise ConfigError(f"{self.place(path)}: {_plain(what, key)}{_known_values(what, schema, key)}") from None
 
     def _compose(self, text: str) -> yaml.Node | None:
         try:
@@ -150,7 +155,7 @@ class _Reader:
         mark = node.start_mark
         return f"{self._source}:{mark.line + 1}:{mark.column + 1}"
 
-    def _place(self, path: str) -> str:
+    def place(self, path: str) -> str:
         while path and path not in self._places:
             path = path.rpartition(".")[0]
         return self._places[path]

@@ -96,6 +96,11 @@ class NodeIdentity:
         self._current: NodeCertificate | None = None
 
     @property
+    def has_sources(self) -> bool:
+        """Whether certificates may come from somewhere; otherwise the token alone says who this node is."""
+        return bool(self._sources)
+
+    @property
     def current(self) -> NodeCertificate | None:
         return self._current
 

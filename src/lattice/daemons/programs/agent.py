@@ -34,11 +34,15 @@ from lattice.agent.runs.limits import DEFAULT_PIDS_PER_CPU, DEFAULT_RESERVE_MB, 
 from lattice.agent.runs.rlimits import Rlimits, parse_rlimit, what_cannot_be_set
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
+from lattice.config.load import ConfigError
+from lattice.daemons.agent.check import report_check
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
+from lattice.daemons.agent.file import add_file_options, with_file
 from lattice.daemons.agent.hardware import BadHardware, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
+from lattice.observe.service_manager import ServiceManager
 from lattice.ports.quorum.object_store import ObjectStore
 
 TMP = Path("/tmp")  # noqa: S108
@@ -57,11 +61,12 @@ _log = logging.getLogger(__name__)
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-agent",
-        usage="%(prog)s --node-id NAME --state-dir DIR [flags]",
+        usage="%(prog)s --node-id NAME --state-dir DIR [flags]\n       %(prog)s --config FILE [flags]",
         description="run the work of one node",
         epilog=DISCOVER_HELP + HOLLOW_HELP,
     )
     add = parser.add_argument
+    add_file_options(parser)
     add("--node-id", required=True, metavar="NAME", help="name of this node in the cluster")
     add("--state-dir", required=True, type=Path, metavar="DIR", help="directory for run records and the shim's socket")
     add_options(add)
@@ -413,12 +418,15 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
     driver = Driver(settings, store)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
     gc.collect()
     gc.freeze()
+    manager.say_ready(f"node {settings.facts.node_id}")
+    watchdog = asyncio.create_task(manager.keep_alive())
     loops = [
         asyncio.create_task(connect(credentials, driver, settings.facts.node_id)),
         asyncio.create_task(driver.pulse()),
@@ -426,7 +434,8 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         asyncio.create_task(stopped.wait()),
     ]
     done, pending = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
+    manager.say_stopping()
+    for task in (*pending, watchdog):
         task.cancel()
     for task in done:
         task.result()
@@ -462,13 +471,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return play_many(words)
     if "--discover" in words:
         return discover_here([word for word in words if word != "--discover"])
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
     try:
+        options = parser.parse_args(with_file(parser, words))
         settings = build_settings(options)
         credentials = choose_credentials(options)
+        if options.check_config:
+            return report_check(settings, credentials, connect=options.connect)
+        if options.connect:
+            raise CannotStart("--connect needs --check-config")
         configure("agent", options.log_level, fields={"node_id": options.node_id})
         lock = take_state_dir(settings.state_dir)
-    except CannotStart as error:
+    except (CannotStart, ConfigError) as error:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_USAGE
     try:

@@ -23,6 +23,7 @@ from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.server.http_limits import use_all_descriptors
 from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
+from lattice.observe.service_manager import ServiceManager
 from lattice.quorum.etcd.start_mode import StartMode
 
 EXIT_FAILED = 1  # a failure while running
@@ -54,6 +55,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--show-config", action="store_true", help="print the effective configuration without secrets, and exit"
+    )
+    parser.add_argument(
+        "--check-config",
+        action="store_true",
+        help="check the configuration, the data directory and the ports, and exit",
+    )
+    parser.add_argument(
+        "--connect", action="store_true", help="with --check-config: also try to reach the other servers"
     )
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument(
@@ -117,6 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
         start_mode = _start_mode(options, config)
         check_settings(config)
+        if options.check_config:
+            _leave(_report_check(config, connect=options.connect))
+        if options.connect:
+            raise ConfigError("--connect needs --check-config")
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     if options.recover_from is not None or options.from_object_store:
@@ -178,6 +191,20 @@ def check_settings(config: ServerConfig) -> None:
     submit_filter(config)
     infrastructure_of(config)
     Senders(config, SystemClock())
+
+
+def _report_check(config: ServerConfig, *, connect: bool) -> int:
+    """Raises ConfigError."""
+    from lattice.daemons.programs.server_check import check_surroundings, connect_outcomes
+
+    check_surroundings(config)
+    outcomes = list(connect_outcomes(config)) if connect else []
+    for what, why in outcomes:
+        sys.stdout.write(f"{what}: {f'cannot be reached: {why}' if why else 'reached'}\n")
+    if any(why for _, why in outcomes):
+        return _complain(ConfigError("the configuration is valid, but not everything can be reached"), EXIT_USAGE)
+    sys.stdout.write(f"the configuration of server {config.name} is valid\n")
+    return 0
 
 
 def _recover(config: ServerConfig, source: Path | None) -> None:
@@ -247,6 +274,7 @@ async def _serve(
     from lattice.quorum.trust.certificates import CertificateError
 
     asked_to_stop = asyncio.Event()
+    manager = ServiceManager.of_this_process()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
@@ -271,9 +299,9 @@ async def _serve(
         *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
     ) as error:
         return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)
-    gc.enable()
-    gc.set_threshold(*GC_THRESHOLDS)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    _settle()
+    manager.say_ready(f"server {config.name} serves")
+    watchdog = asyncio.create_task(manager.keep_alive())
     failed = asyncio.create_task(server.failed())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
     code = 0
@@ -283,9 +311,18 @@ async def _serve(
     # Acknowledged data is durable: a slow shutdown may be cut short.
     loop.call_later(STOP_WITHIN_S, _leave, code)
     _log.info("stopping")
+    manager.say_stopping()
     await server.stop()
     failed.cancel()
+    watchdog.cancel()
     return code
+
+
+def _settle() -> None:
+    """What suits a process that serves for months instead of starting."""
+    gc.enable()
+    gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 def _complain(error: Exception, code: int) -> int:

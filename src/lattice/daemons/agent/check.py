@@ -1,0 +1,56 @@
+"""What `lattice-agent --check-config` says: nothing is started, locked or made."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from lattice.agent.settings import Settings
+from lattice.daemons.agent.choices import CannotStart
+from lattice.daemons.agent.identity import Credentials
+
+CONNECT_WITHIN_S = 5.0
+EXIT_UNREACHABLE = 2
+
+
+def report_check(settings: Settings, credentials: Credentials, *, connect: bool) -> int:
+    """Prints what the agent would offer and to whom; returns the exit code. Raises CannotStart for what it could not use."""
+    _check_state_dir(settings.state_dir)
+    if not credentials.identity.has_sources:
+        _check_token(credentials)
+    facts = settings.facts
+    sys.stdout.write(f"node {facts.node_id}: {facts.cpus} CPUs, {facts.memory_mb} MB of memory, {facts.gpus} GPUs\n")
+    reached = [_try(endpoint) for endpoint in credentials.servers + credentials.doors] if connect else [True]
+    if not all(reached):
+        sys.stderr.write("lattice-agent: the configuration is valid, but not every server can be reached\n")
+        return EXIT_UNREACHABLE
+    sys.stdout.write("the configuration is valid\n")
+    return 0
+
+
+def _check_state_dir(directory: Path) -> None:
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise CannotStart(
+            f"cannot use the state directory {directory}: {existing} is not a directory that can be written"
+        )
+
+
+def _check_token(credentials: Credentials) -> None:
+    try:
+        has_token = bool(credentials.identity.token())
+    except OSError as error:
+        raise CannotStart(f"cannot read the token file: {error.filename}: {error.strerror}") from error
+    if not has_token:
+        raise CannotStart("the token file is empty; `lattice-server --agent-token NODE` prints a token")
+
+
+def _try(endpoint: str) -> bool:
+    host, _, port = endpoint.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_WITHIN_S).close()
+    except OSError as error:
+        sys.stdout.write(f"server {endpoint}: cannot be reached: {error.strerror or error}\n")
+        return False
+    sys.stdout.write(f"server {endpoint}: reached\n")
+    return True

@@ -1,0 +1,94 @@
+"""The configuration file of an agent: every flag is a key, with underscores for dashes. The command line overrides the file.
+
+The keys are those of the parser itself, so that a new flag is a key at once.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lattice.config.load import ConfigError, read
+from lattice.config.schema import DurationText
+
+OWN_FLAGS = frozenset({"help", "config", "check_config", "connect"})  # of the command line alone
+LISTS = frozenset({"servers", "enroll_servers", "features"})  # flags whose value is `a,b,c`
+
+Seconds = Annotated[float, DurationText()]
+Words = str | list[str]
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="YAML file in which every flag is a key: --node-id is node_id"
+    )
+    parser.add_argument(
+        "--check-config", action="store_true", help="check flags and configuration file, say what was found, and exit"
+    )
+    parser.add_argument(
+        "--connect", action="store_true", help="with --check-config: also try to reach each of the servers"
+    )
+
+
+def with_file(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """The words of the command line behind those that its configuration file stands for. Raises ConfigError."""
+    first = argparse.ArgumentParser(prog=parser.prog, add_help=False, allow_abbrev=False)
+    first.add_argument("--config", type=Path)
+    path = first.parse_known_args(words)[0].config
+    return [*_words_of(path, parser), *words] if path is not None else list(words)
+
+
+def _words_of(path: Path, parser: argparse.ArgumentParser) -> Iterator[str]:
+    actions = {action.dest: action for action in parser._actions if action.dest not in OWN_FLAGS}
+    schema = msgspec.defstruct(
+        "AgentFile", [(name, _type_of(action), None) for name, action in actions.items()], kw_only=True
+    )
+    values, place_of = read(path, schema)
+    for name, action in actions.items():
+        value = getattr(values, name)
+        for text in () if value is None else _texts(name, action, value):
+            if text is None:
+                yield action.option_strings[-1]
+                continue
+            _check(action, text, f'{place_of(name)}: "{name}"')
+            yield f"{action.option_strings[-1]}={text}"
+
+
+def _type_of(action: argparse.Action) -> Any:  # noqa: ANN401 - a type for msgspec
+    if action.nargs == 0:
+        return bool
+    if action.choices is not None:
+        return Literal[tuple(action.choices)]
+    if isinstance(action, argparse._AppendAction) or action.dest in LISTS:
+        return Words
+    if action.metavar == "SECONDS":
+        return Seconds
+    return bool | int | float | str if callable(action.type) and action.type is not Path else str
+
+
+def _texts(name: str, action: argparse.Action, value: object) -> Iterator[str | None]:
+    """One text for each time the flag stands for; None for a flag without a value."""
+    if action.nargs == 0:
+        if value:
+            yield None
+    elif isinstance(value, bool):
+        yield "on" if value else "off"  # which YAML takes for true and false
+    elif name in LISTS and isinstance(value, list):
+        yield ",".join(value)
+    elif isinstance(value, list):
+        yield from value
+    else:
+        yield str(value)
+
+
+def _check(action: argparse.Action, text: str, where: str) -> None:
+    if not callable(action.type):
+        return
+    try:
+        action.type(text)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{where}: {text!r} is not a value of {action.option_strings[-1]}") from error

@@ -1,0 +1,96 @@
+"""The configuration file of lattice-agent, and what --check-config says."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from lattice.config.load import ConfigError
+from lattice.daemons.agent.file import OWN_FLAGS, with_file
+from lattice.daemons.programs.agent import build_parser, main
+
+VALID = """\
+node_id: n1
+servers: [a:1, b:2]
+features: [fast, big]
+cpus: 3
+grace: 1m30s
+unified_memory: true
+no_checks: false
+rlimit: [core=0, nofile=1024:2048]
+collector_port: off
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "agent.yaml"
+    (tmp_path / "token").write_text("a token\n")
+    file.write_text(f"state_dir: {tmp_path / 'state'}\ntoken_file: {tmp_path / 'token'}\n" + VALID)
+    return file
+
+
+def test_every_flag_is_a_key(config: Path) -> None:
+    options = build_parser().parse_args(with_file(build_parser(), ["--config", str(config)]))
+    assert (options.node_id, options.servers, options.features) == ("n1", "a:1,b:2", "fast,big")
+    assert (options.cpus, options.grace, options.unified_memory, options.no_checks) == (3, 90.0, True, False)
+    assert [name for name, _ in options.rlimit] == ["core", "nofile"]
+    assert options.collector_port is None
+    flags = {action.dest for action in build_parser()._actions} - OWN_FLAGS
+    config.write_text("xyzzy: 1\n")
+    with pytest.raises(ConfigError) as unknown:
+        with_file(build_parser(), ["--config", str(config)])
+    assert all(flag in str(unknown.value) for flag in flags)
+
+
+def test_the_command_line_overrides_the_file(config: Path) -> None:
+    words = with_file(build_parser(), ["--config", str(config), "--cpus", "7", "--rlimit", "core=unlimited"])
+    options = build_parser().parse_args(words)
+    assert options.cpus == 7
+    assert [name for name, _ in options.rlimit] == ["core", "nofile", "core"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cpus: 0", '12:7: "cpus": must be at least 1'),
+        ("cpus: many", "12:7: \"cpus\": 'many' is not a value of --cpus"),
+        ("cpu: 4", '12:1: unknown key "cpu"; did you mean "cpus"?'),
+        ("grace: soon", '12:8: cannot read "soon" as a duration for "grace"'),
+        ("rlimit: [nofile=x]", '12:9: "rlimit": not a limit of nofile'),
+        ("no_checks: perhaps", '12:12: "no_checks": expected `bool`'),
+        ("log_level: loud", '12:12: "log_level": invalid enum value'),
+        ("connect: true", '12:1: unknown key "connect"'),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    key = line.partition(":")[0]
+    kept = [each if not each.startswith(f"{key}:") else "#" for each in config.read_text().splitlines()]
+    config.write_text("\n".join([*kept, line, ""]))
+    assert main(["--config", str(config)]) == 2
+    assert f"{config}:{said}" in capsys.readouterr().err
+
+
+def test_a_check_starts_and_makes_nothing(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", str(config), "--check-config"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "the configuration is valid"
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "token").unlink()
+    assert main(["--config", str(config), "--check-config"]) == 2
+    assert f"cannot read the token file: {tmp_path / 'token'}: No such file" in capsys.readouterr().err
+
+
+def test_a_check_tries_the_servers_if_asked_to(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reached = f"127.0.0.1:{server.getsockname()[1]}"
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            away = f"127.0.0.1:{closed.getsockname()[1]}"
+        words = ["--config", str(config), "--check-config", "--connect", "--servers"]
+        assert main([*words, reached]) == 0
+        assert f"server {reached}: reached\n" in capsys.readouterr().out
+        assert main([*words, f"{reached},{away}"]) == 2
+        assert f"server {away}: cannot be reached: Connection refused\n" in capsys.readouterr().out
+    assert main(["--config", str(config), "--connect"]) == 2
+    assert "--connect needs --check-config" in capsys.readouterr().err
