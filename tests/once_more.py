@@ -2,7 +2,8 @@
 
 Such a test depends on how fast the machine is at that moment. If its file passes the second time, its failure is printed and counted as
 "rerun": still a defect to find, but no reason to stop somebody else's change. A second run in the same process would not do, because the
-first one may have left a shared cluster in any state. Tests of decisions (unit, properties, ...) get no second run.
+first one may have left a shared cluster in any state. Tests of decisions (unit, properties, ...) get no second run: if one of them fails,
+the run stays failed, but its summary still shows only what also fails alone.
 """
 
 import os
@@ -28,23 +29,27 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if reporter is None or session.exitstatus != pytest.ExitCode.TESTS_FAILED:
         return
     failed = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]
-    files = sorted({report.nodeid.partition("::")[0] for report in failed})
-    if not files or len(files) > MOST_FILES or not all(_has_processes(file) for file in files):
+    again = [report for report in failed if _has_processes(report.nodeid)]
+    files = sorted({report.nodeid.partition("::")[0] for report in again})
+    if not files or len(files) > MOST_FILES:
         return
-    if (left := session.testscollected - len(_ended(reporter.stats))) > 0:
-        reporter.write_line(f"{left} tests did not run, because a worker died or the run was stopped: no second run")
+    if (missed := session.testscollected - len(_ended(reporter.stats))) > 0:
+        reporter.write_line(f"{missed} tests did not run, because a worker died or the run was stopped: no second run")
         return
     reporter.ensure_newline()
     reporter.summary_errors()
     reporter.summary_failures()
     reporter.write_sep("=", f"once more, alone: {' '.join(files)}")
     if _passes(session.config.rootpath, files):
-        reporter.stats.setdefault("rerun", []).extend(failed)
-        reporter.stats.pop("failed", None)
-        reporter.stats.pop("error", None)
-        for report in failed:
+        reporter.stats.setdefault("rerun", []).extend(again)
+        for outcome in ("failed", "error"):
+            left = [report for report in reporter.stats.pop(outcome, ()) if report not in again]
+            if left:
+                reporter.stats[outcome] = left
+        for report in again:
             reporter.write_line(f"RERUN {report.nodeid}")
-        session.exitstatus = pytest.ExitCode.OK
+        if len(again) == len(failed):
+            session.exitstatus = pytest.ExitCode.OK
 
 
 def _ended(stats: Mapping[str, Iterable[object]]) -> set[str]:
@@ -53,8 +58,8 @@ def _ended(stats: Mapping[str, Iterable[object]]) -> set[str]:
     return {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
 
 
-def _has_processes(file: str) -> bool:
-    return Path(file.removeprefix("tests/")).parts[0] in WITH_PROCESSES
+def _has_processes(nodeid: str) -> bool:
+    return Path(nodeid.partition("::")[0].removeprefix("tests/")).parts[0] in WITH_PROCESSES
 
 
 def _passes(root: Path, files: Iterable[str]) -> bool:

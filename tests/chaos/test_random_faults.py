@@ -19,7 +19,7 @@ from tests.chaos.generator import Generator, Observer
 from tests.chaos.history import TERMINAL, History, read_journal, seen
 from tests.chaos.nemesis import DEATHS, EVERYTHING, LOSSES, Kind, Nemesis
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 ARCHIVED_AFTER_S = 8.0
 LEAST_FAULTS, LEAST_WORK = 5, 20

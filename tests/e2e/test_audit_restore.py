@@ -12,7 +12,7 @@ from tests.conftest import require_program
 from tests.e2e.server_process import serving
 from tests.e2e.test_membership import NewServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 
 def backup(cluster: LocalCluster, path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.conftest import require_program
 from tests.e2e.server_process import PROGRAM, process_of, serving
 from tests.e2e.test_membership import NewServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
 from tests.e2e.server_process import all_serving, process_of, serving
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 TO_STORE = {"snapshots.to_object_store": "true", "snapshots.every": "1s"}
 

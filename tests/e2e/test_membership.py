@@ -28,11 +28,11 @@ from lattice_sdk import Client, LatticeError, Submission
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import free_address
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 SERVER = Path(sys.executable).with_name("lattice-server")
 LATTICE = [str(Path(sys.executable).with_name("lattice"))]
-JOIN_WITHIN_S = 60
+JOIN_WITHIN_S = 120
 
 
 class NewServer:
@@ -63,7 +63,13 @@ class NewServer:
                 "grpc_listen": peer["grpc"],
                 "hmac_secret": f"file://{secret}",
             },
-            "quorum": {"kind": "etcd", "peers": [peer], "internal_listen": "127.0.0.1:0"},
+            # By default these ports follow that of the peers, where another server of the test may listen.
+            "quorum": {
+                "kind": "etcd",
+                "peers": [peer],
+                "internal_listen": "127.0.0.1:0",
+                "relay_listen": "127.0.0.1:0",
+            },
             "object_store": {"directory": str(objects)},
         }
         self.config.write_text(yaml.safe_dump(settings))
@@ -85,7 +91,7 @@ class NewServer:
         code = self.wait_end()
         return code, self.log.read_text().strip().splitlines()[-1]
 
-    def wait_end(self, within_s: float = 60) -> int:
+    def wait_end(self, within_s: float = 120) -> int:
         assert self.process is not None
         return self.process.wait(within_s)
 
@@ -124,7 +130,9 @@ def machine(cluster: LocalCluster, name: str, folder: Path, secret: Path | None 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[LocalCluster]:
     require_program("etcd")
-    settings = {"snapshots.every_commands": "40", "archive.after_s": "0"}
+    # Its node is never lost: a busy machine keeps a heartbeat for longer than usual here.
+    lasting = {"node_agent.heartbeat_timeout_s": "30", "node_agent.grace_period_s": "60"}
+    settings = {"snapshots.every_commands": "40", "archive.after_s": "0", **lasting}
     with LocalCluster(nodes=1, servers=3, settings=settings) as cluster:
         yield cluster
 
@@ -146,14 +154,14 @@ def wait_agreeing(cluster: LocalCluster, names: Sequence[str]) -> None:
         assert None in digests or len(digests) == 1, found
         return [member["name"] for member in found] == sorted(names) and None not in digests
 
-    eventually(look, f"{names} agree", within_s=60, every_s=0.25)
+    eventually(look, f"{names} agree", within_s=120, every_s=0.25)
 
 
 def test_a_server_joins_by_invitation_serves_and_is_removed_again(servers: LocalCluster, tmp_path: Path) -> None:
     first = servers.run("true", name="before")
     for _ in range(40):
         servers.submit("true")
-    eventually(lambda: servers.get("/allocations/count")["total"] == 0, "all is archived", within_s=60)
+    eventually(lambda: servers.get("/allocations/count")["total"] == 0, "all is archived", within_s=120)
     with machine(servers, "s4", tmp_path) as fresh:
         invite(servers, fresh)
         assert stat.S_IMODE(fresh.token.stat().st_mode) == 0o600
@@ -251,7 +259,7 @@ def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> No
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
         )
         assert again.returncode == 2
     finally:
@@ -259,7 +267,7 @@ def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> No
         second.end()
 
 
-async def is_allowed(ask: Callable[[], Awaitable[object]], within_s: float = 30) -> bool:
+async def is_allowed(ask: Callable[[], Awaitable[object]], within_s: float = 60) -> bool:
     """A member that has no leader for a moment, or is slow, is asked again: it has neither allowed nor denied anything."""
     deadline = time.monotonic() + within_s
     while True:
@@ -279,15 +287,18 @@ def let_in(certificates: CertificateFolder, endpoint: str) -> bool:
     """Whether one member of etcd lets the holder of these certificates read and write; it may not do just one of them."""
 
     async def ask() -> bool:
-        answers = []
         async with EtcdClient([endpoint], certificates) as client:
-            for ask in (
-                lambda: client.range(pb.RangeRequest(key=b"lattice/", range_end=b"lattice0", limit=1)),
-                lambda: client.put(pb.PutRequest(key=b"intruder", value=b"was here")),
-            ):
-                answers.append(await is_allowed(ask))
-        assert len(set(answers)) == 1, answers
-        return answers[0]
+            for _ in range(2):
+                may_read = await is_allowed(
+                    lambda: client.range(pb.RangeRequest(key=b"lattice/", range_end=b"lattice0", limit=1))
+                )
+                may_write = await is_allowed(lambda: client.put(pb.PutRequest(key=b"intruder", value=b"was here")))
+                if may_read == may_write:
+                    break
+                # Its access may have ended between the two; then it may do neither now.
+                assert may_read
+            assert may_read == may_write
+        return may_read
 
     return asyncio.run(ask())
 
@@ -423,7 +434,7 @@ def test_users_of_etcd_are_required_after_an_upgrade_is_finalized(tmp_path: Path
         assert folder.user().startswith("s1:")
         assert let_in(former, endpoint)
         subprocess.run([*LATTICE, "admin", "upgrade", "finalize", *reach], check=True)
-        eventually(lambda: not let_in(former, endpoint), "certificates without a user are refused", within_s=30)
+        eventually(lambda: not let_in(former, endpoint), "certificates without a user are refused", within_s=60)
         assert let_in(folder, endpoint)
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
@@ -468,7 +479,7 @@ class Load:
 
     def wait_for_more(self, count: int) -> None:
         goal = self.done + count
-        eventually(lambda: self.done >= goal, f"{count} more submissions", within_s=30)
+        eventually(lambda: self.done >= goal, f"{count} more submissions", within_s=90)
 
 
 def test_certificates_are_renewed_without_a_failed_request(servers: LocalCluster) -> None:
@@ -514,7 +525,7 @@ def test_a_server_that_the_majority_needs_is_not_removed() -> None:
         eventually(
             lambda: cluster.request("POST", "/allocations", {"entrypoint": "true"}, server=other)[0] == 201,
             "the last one serves",
-            within_s=30,
+            within_s=90,
         )
         last = cluster.cli("admin", "raft", "members", "remove", other, *there, check=False)
         assert (last.returncode, "cannot be empty" in last.stderr) == (1, True)
@@ -548,6 +559,7 @@ def test_an_etcd_that_cannot_be_used_is_told_at_the_start(program: str, says: st
             "kind": "etcd",
             "program": program,
             "internal_listen": "127.0.0.1:0",
+            "relay_listen": "127.0.0.1:0",
             "peers": [{"name": "s1", "rest": f"http://{rest}", **peer}],
         },
     }
@@ -557,9 +569,9 @@ def test_an_etcd_that_cannot_be_used_is_told_at_the_start(program: str, says: st
         [str(SERVER), "--config", str(tmp_path / "server.yaml"), "--bootstrap"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert ended.returncode == 2, ended.stderr
     assert says in ended.stderr.strip().splitlines()[-1]
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 55  # less than a member may take to start

@@ -21,7 +21,7 @@ from tests.e2e.launching import COUNTING, check_complete, launched, rest_of
 from tests.e2e.quorum_load import kill_both, wait_agreeing, wait_healthy
 from tests.mailbox import Mailbox
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 TASKS = 8
 MAIL = {"on": ["end"], "to": ["mail:ada@site.test"]}

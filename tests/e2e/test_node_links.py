@@ -15,7 +15,7 @@ from tests.conftest import require_program
 from tests.e2e.node_hosts import NodeHosts
 from tests.e2e.quorum_load import wait_healthy
 
-pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(480)]
 
 # Nobody who is heard again is given up, however busy the machine is; the test of that shortens it.
 PATIENCE = {"node_agent.heartbeat_timeout_s": "3", "node_agent.grace_period_s": "60"}

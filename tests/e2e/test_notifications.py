@@ -107,7 +107,7 @@ def test_what_was_sent_is_not_sent_again_by_the_next_server(site: Site) -> None:
 def test_work_near_its_walltime_is_told_of_while_it_runs(site: Site) -> None:
     notify = {"on": ["time-limit-50"], "to": ["mail:ada@site.test"]}
     submitted = site.cluster.submit(["sleep", "30"], lifecycle={"walltime": "4s"}, notify=notify)
-    eventually(lambda: events_of(site, submitted["id"]) == ["time_limit_50"], "the mail", within_s=20)
+    eventually(lambda: events_of(site, submitted["id"]) == ["time_limit_50"], "the mail", within_s=60)
     assert site.cluster.allocation(submitted["id"])["state"] == "Running"
     site.cluster.delete(f"/allocations/{submitted['id']}")
     site.cluster.wait_end(submitted["id"])

@@ -11,7 +11,7 @@ from tests.conftest import require_program
 from tests.e2e.quorum_load import MANY, Load, all_allocations, wait_agreeing, wait_healthy
 from tests.e2e.server_hosts import HostCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(480)]
 
 CUT_OFF_S = 9.0
 LONGEST_GAP_S = 15.0  # the goal is 5 s on an idle machine

@@ -15,7 +15,7 @@ from lattice_sdk import Client, Submission
 from tests.conftest import require_program
 from tests.e2e.quorum_load import MANY, Load, kill_both, wait_agreeing, wait_healthy
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 KILLS = 3
 LONGEST_GAP_S = 15.0  # the goal is 5 s on an idle machine, which `make bench` measures

@@ -20,7 +20,7 @@ from tests.conftest import require_program
 from tests.e2e.test_agent_identity import SECRET, Site
 from tests.integration.quorum.etcd_world import free_address
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 PROGRAMS = Path(sys.executable).parent
 
 

@@ -12,7 +12,7 @@ from tests.conftest import require_program
 from tests.e2e.quorum_load import wait_healthy
 from tests.e2e.server_process import Server, all_serving, serving
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 SETTINGS = {"upgrade.auto_finalize": "false"}
 # A release that supports level 1 alone, as 0.1.0 does: everything else of it is this one.

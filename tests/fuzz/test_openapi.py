@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from lattice.testing import LocalCluster
 from tests.fuzz.conftest import LONG_S, SHORT_S
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
 # What the library makes up; its own types are many.
 Case = Any

@@ -25,7 +25,7 @@ def draw_drift(world: World, dice: Random) -> None:
     )
 
 
-@pytest.mark.timeout(1800 if SOAK or IS_TRACED else 120)
+@pytest.mark.timeout(1800 if SOAK or IS_TRACED else 300)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_placements_beside_drift_satisfy_everything_that_was_asked(seed: int) -> None:

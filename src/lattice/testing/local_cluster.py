@@ -37,7 +37,7 @@ QUICK_TIMINGS: Mapping[str, str] = {
 
 
 # How long a request is repeated that no server can answer.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class CommandFailed(AssertionError):
@@ -113,7 +113,7 @@ class LocalCluster:
         return {**kept, "LATTICE_DIR": str(self.directory)}
 
     def cli(
-        self, *words: str, check: bool = True, stdin: str = "", cwd: Path | None = None, timeout_s: float = 60
+        self, *words: str, check: bool = True, stdin: str = "", cwd: Path | None = None, timeout_s: float = 90
     ) -> "subprocess.CompletedProcess[str]":
         """Run `lattice WORDS` against this cluster; CommandFailed unless it succeeds or check is off."""
         outcome = subprocess.run(
@@ -233,7 +233,7 @@ class LocalCluster:
     def allocation(self, allocation_id: str) -> Json:
         return self.get(f"/allocations/{allocation_id}")
 
-    def wait_state(self, allocation_id: str, *states: str, within_s: float = 30.0) -> Json:
+    def wait_state(self, allocation_id: str, *states: str, within_s: float = 60.0) -> Json:
         def look() -> Json:
             seen = self.allocation(allocation_id)
             return seen if seen["state"] in states else None
@@ -243,10 +243,10 @@ class LocalCluster:
         except NotInTime as error:
             raise NotInTime(f"{error}; it is {self.allocation(allocation_id)}") from None
 
-    def wait_end(self, allocation_id: str, *, within_s: float = 30.0) -> Json:
+    def wait_end(self, allocation_id: str, *, within_s: float = 60.0) -> Json:
         return self.wait_state(allocation_id, *TERMINAL_STATES, within_s=within_s)
 
-    def run(self, entrypoint: str | Sequence[str], *, within_s: float = 30.0, **fields: Json) -> Json:
+    def run(self, entrypoint: str | Sequence[str], *, within_s: float = 60.0, **fields: Json) -> Json:
         """Submit and wait for the end."""
         return self.wait_end(self.submit(entrypoint, **fields)["id"], within_s=within_s)
 
@@ -256,7 +256,7 @@ class LocalCluster:
     def nodes(self) -> dict[str, Json]:
         return {node["id"]: node for node in self.get("/nodes")["items"]}
 
-    def wait_node(self, node: str, *states: str, within_s: float = 30.0) -> Json:
+    def wait_node(self, node: str, *states: str, within_s: float = 60.0) -> Json:
         def look() -> Json:
             seen = self.nodes()[node]
             return seen if seen["state"] in states else None
@@ -281,7 +281,7 @@ class LocalCluster:
             os.close(fd)
         return process
 
-    def wait_replaced(self, old: ClusterProcess, *, within_s: float = 20.0) -> ClusterProcess:
+    def wait_replaced(self, old: ClusterProcess, *, within_s: float = 60.0) -> ClusterProcess:
         """The process that took the place of the old one."""
 
         def look() -> ClusterProcess | None:
@@ -290,7 +290,7 @@ class LocalCluster:
 
         return eventually(look, f"a new {old.role} {old.name}", within_s=within_s)
 
-    def wait_serving(self, *, within_s: float = 20.0) -> None:
+    def wait_serving(self, *, within_s: float = 60.0) -> None:
         def look() -> bool:
             try:
                 return self.request("GET", "/nodes", timeout_s=2)[0] == 200
@@ -299,7 +299,7 @@ class LocalCluster:
 
         eventually(look, "the API answers", within_s=within_s)
 
-    def leader(self, *, within_s: float = 20.0) -> str:
+    def leader(self, *, within_s: float = 60.0) -> str:
         """The name of the leader, as soon as there is one and any server reports it."""
 
         def look() -> str:

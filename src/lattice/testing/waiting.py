@@ -11,7 +11,7 @@ class NotInTime(AssertionError):
     """What was waited for did not happen; the text holds what was seen last."""
 
 
-def eventually(look: Callable[[], T | None], what: str, *, within_s: float = 20.0, every_s: float = 0.05) -> T:
+def eventually(look: Callable[[], T | None], what: str, *, within_s: float = 60.0, every_s: float = 0.05) -> T:
     """The first true answer of `look`, asked again and again; NotInTime when there is none."""
     until = time.monotonic() + within_s
     while True:

@@ -71,7 +71,7 @@ def settings_for(
     )
 
 
-async def until(done: Callable[[], Awaitable[bool]], what: str, within_s: float = 30.0) -> None:
+async def until(done: Callable[[], Awaitable[bool]], what: str, within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not await done():
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"

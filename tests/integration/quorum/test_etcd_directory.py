@@ -98,6 +98,14 @@ async def test_of_two_servers_that_show_it_at_once_one_is_refused(etcd: Etcd) ->
 
 
 @scenario
+async def test_a_server_that_shows_it_to_several_members_at_once_is_not_refused(etcd: Etcd) -> None:
+    async with etcd.client() as client:
+        token = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
+        shown = (invitations.redeem(client, token.id, token.secret, b"keys") for _ in range(8))
+        assert len({each.bound for each in await asyncio.gather(*shown)}) == 1
+
+
+@scenario
 async def test_a_newer_invitation_a_withdrawal_and_time_end_one(etcd: Etcd) -> None:
     async with etcd.client() as client:
         old = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)

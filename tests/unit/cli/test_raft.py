@@ -83,6 +83,10 @@ def test_removing_and_promoting(api: FakeApi, cli: Cli) -> None:
     said = cli("admin", "raft", "members", "remove", "s2").out
     assert said == "Removed server s2; 1 server is left, of which none may fail\n"
     assert cli("admin", "raft", "members", "promote", "s2").out == "Server s2 has a vote\n"
+    # A server that removed itself cannot list the others.
+    api.on("DELETE", "/raft/members/s2", {"items": []})
+    said = cli("admin", "raft", "members", "remove", "s2").out
+    assert said == "Removed server s2; see the rest with: lattice admin raft members list\n"
     api.on("DELETE", "/raft/members/s3", refusal(409, "conflict", "without s3 only 1 of 2 members would answer"))
     refused = cli("admin", "raft", "members", "remove", "s3")
     assert (refused.code, "only 1 of 2" in refused.err) == (1, True)

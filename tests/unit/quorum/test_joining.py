@@ -1,14 +1,18 @@
 """Certificates for a new server: its keys stay with it, an invitation is checked, the answer fits what was asked."""
 
+import asyncio
 import ssl
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lattice.ports.quorum.peers import PeerLost, PeerRefused
+from lattice.quorum.peers import enrolment
 from lattice.quorum.peers.directory import ServerEntry
 from lattice.quorum.peers.invitations import Invitation, InvitationError, JoinToken, decode_token, encode_token
-from lattice.quorum.peers.joining import accept, admit, ask, check
+from lattice.quorum.peers.joining import JoinRequest, accept, admit, ask, check
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.quorum.trust.tls import PeerTls, server_of
 
@@ -88,3 +92,43 @@ def test_a_certificate_says_which_server_it_is_for(cluster: CertificateFolder) -
     assert server_of({}) is None
     assert server_of({"subject": ((("commonName", "lattice-member"),),)}) == ""
     assert server_of({"subject": ((("organizationalUnitName", "s1"),), (("commonName", "x"),))}) == "s1"
+
+
+class Busy:
+    """Servers of the cluster: no answer at first, then what `last` says."""
+
+    def __init__(self, cluster: CertificateFolder, last: Exception | None = None) -> None:
+        self._cluster = cluster
+        self._last = last
+        self.asked: list[str] = []
+
+    async def show(self, url: str, question: bytes, trust: ssl.SSLContext) -> bytes:
+        self.asked.append(url)
+        if len(self.asked) < 3:
+            raise PeerLost("no answer in time")
+        if self._last is not None:
+            raise self._last
+        request = msgspec.msgpack.decode(question, type=JoinRequest)
+        return msgspec.msgpack.encode(admit(self._cluster, request, "s4:01", [NEW]))
+
+
+def show_token(cluster: CertificateFolder, folder: Path, busy: Busy) -> list[ServerEntry]:
+    expires_at_ms = int(time.time() * 1000) + 60_000
+    token = msgspec.structs.replace(token_of(cluster), servers=["a:1", "b:1"], expires_at_ms=expires_at_ms)
+    (folder / "token").write_text(encode_token(token))
+    fresh = CertificateFolder(folder / "fresh")
+    return asyncio.run(enrolment.fetch_certificates(fresh, folder / "token", NEW, SECRET, busy.show))
+
+
+def test_servers_that_give_no_answer_in_time_are_asked_again(
+    cluster: CertificateFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enrolment, "_PAUSE_S", 0)
+    busy = Busy(cluster)
+    assert show_token(cluster, tmp_path, busy) == [NEW]
+    assert busy.asked == ["https://a:1", "https://b:1", "https://a:1"]
+    with pytest.raises(InvitationError, match="was already used"):
+        show_token(cluster, tmp_path, Busy(cluster, PeerRefused("it was already used")))
+    monkeypatch.setattr(enrolment, "ASK_WITHIN_S", 0)
+    with pytest.raises(InvitationError, match="a:1: no answer in time; b:1: no answer in time"):
+        show_token(cluster, tmp_path, Busy(cluster))

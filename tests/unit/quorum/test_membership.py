@@ -1,4 +1,4 @@
-"""Certificates are renewed by themselves, and in time."""
+"""Certificates are renewed by themselves, and in time; members are listed as they are now; a slow etcd is asked again."""
 
 import asyncio
 import logging
@@ -10,11 +10,13 @@ from typing import cast
 
 import pytest
 
-from lattice.quorum.etcd.client import EtcdClient
+from lattice.quorum.etcd import member
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdUnavailable
 from lattice.quorum.peers.directory import ServerDirectory
 from lattice.quorum.peers.membership import QuorumMembership
 from lattice.quorum.peers.servers import QuorumServers
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
+from lattice.wire.pb import etcd_pb2 as pb
 from tests.unit.quorum.world import until
 
 
@@ -62,3 +64,73 @@ def test_a_server_that_cannot_renew_says_when_they_end(tmp_path: Path, caplog: p
         asyncio.run(kept(membership(folder, []), lambda: bool(caplog.records)))
     assert folder.expires_at().isoformat() in caplog.text
     assert "cannot renew its certificates" in caplog.text
+
+
+class Lagging:
+    """A member of etcd that lists a removed one until it has caught up, which a read waits for."""
+
+    def __init__(self) -> None:
+        self.names = ["s1", "s2", "s3", "s4"]
+
+    async def range(self, request: pb.RangeRequest) -> pb.RangeResponse:
+        self.names = ["s1", "s2", "s3"]
+        return pb.RangeResponse()
+
+    async def members(self) -> list[pb.Member]:
+        return [pb.Member(name=name) for name in self.names]
+
+
+def test_a_removed_member_is_not_listed_by_one_that_lags(tmp_path: Path) -> None:
+    async def ask_all(_index: int | None) -> list[object]:
+        return []
+
+    server = QuorumMembership(
+        "s1",
+        cast("EtcdClient", Lagging()),
+        CertificateFolder(tmp_path),
+        cast("ServerDirectory", SimpleNamespace(get=lambda _name: None)),
+        cast("QuorumServers", SimpleNamespace(ask_all=ask_all, leader_name="s1")),
+        b"secret",
+        [],
+        lambda: None,
+    )
+    assert [each.name for each in asyncio.run(server.servers())] == ["s1", "s2", "s3"]
+
+
+class Silent:
+    """Members of etcd that give these answers to who asks for their list."""
+
+    def __init__(self, *answers: Exception | list[pb.Member]) -> None:
+        self.answers = list(answers)
+
+    async def members(self) -> list[pb.Member]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def range(self, request: pb.RangeRequest) -> pb.RangeResponse:
+        return pb.RangeResponse()
+
+
+def test_a_server_that_joins_asks_again_when_no_member_answers_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "_POLL_S", 0)
+    late = EtcdUnavailable("Deadline Exceeded")
+    listed = [pb.Member(name="s1")]
+    assert asyncio.run(member._listed(cast("EtcdClient", Silent(late, late, listed)))) == listed
+    with pytest.raises(EtcdDenied):
+        asyncio.run(member._listed(cast("EtcdClient", Silent(late, EtcdDenied("user name not found")))))
+    monkeypatch.setattr(member, "_ADD_WITHIN_S", -1)
+    with pytest.raises(EtcdUnavailable):
+        asyncio.run(member._listed(cast("EtcdClient", Silent(late))))
+
+
+def test_a_server_starts_though_the_others_are_not_listed_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Silent(EtcdUnavailable("Deadline Exceeded"))
+        directory = ServerDirectory(cast("EtcdClient", client), [], tmp_path / "servers.json")
+        await directory.open()
+        await directory.close()
+        assert client.answers == []
+
+    asyncio.run(scenario())

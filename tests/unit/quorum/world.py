@@ -33,10 +33,10 @@ def run(scenario: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Returns when the condition holds; fails after 20 s."""
-    deadline = time.monotonic() + 20
+    """Returns when the condition holds; fails after 60 s."""
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, f"not in 20 s: {what}"
+        assert time.monotonic() < deadline, f"not in 60 s: {what}"
         await asyncio.sleep(0.002)
 
 

@@ -30,7 +30,7 @@ def run_pytest(folder: Path, *words: str, ci: str = "true") -> "subprocess.Compl
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
 
 
@@ -57,6 +57,18 @@ def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
     ended = run_pytest(tmp_path)
     assert ended.returncode == 1
     assert "2 failed" in ended.stdout.splitlines()[-1]
+
+
+def test_a_wrong_decision_keeps_the_run_failed_and_the_report_has_only_true_failures(tmp_path: Path) -> None:
+    written(tmp_path, "e2e/test_race.py", FAILS_ONCE)
+    written(tmp_path, "unit/test_wrong.py", "def test_wrong(): assert False\n")
+    ended = run_pytest(tmp_path)
+    assert ended.returncode == 1
+    assert "RERUN e2e/test_race.py::test_first" in ended.stdout
+    summary = ended.stdout.rpartition("short test summary info")[2]
+    assert ("FAILED unit/test_wrong.py" in summary, "FAILED e2e" in summary) == (True, False), summary
+    last = ended.stdout.splitlines()[-1]
+    assert ("1 failed" in last, "1 rerun" in last) == (True, True), last
 
 
 KILLS_ITS_WORKER = """
@@ -96,13 +108,13 @@ def slow():
     if not ran and mark.exists():
         time.sleep(1000)
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(2)
 def test_first():
     mark.touch()
     if not ran:
         asyncio.run(hang())
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(2)
 def test_second(slow): pass
 """
 

@@ -10,8 +10,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -23,8 +24,9 @@ LEASE_S = 4
 _RENEWALS = 6
 _TICK_S = 0.25
 _PING_S = 1.0
-# Proposals to a dead leader are lost: retry soon, so that the new one answers.
-_TRY_S = 0.5
+# Proposals to a dead leader are lost: retry soon, so that the new one answers. The later tries are for slow disks, on which short
+# ones would only add to the work: etcd carries out what nobody waits for any more.
+_TRIES_S = (0.5, 0.5, 1.0, 2.0)
 _SILENT_PINGS = 3
 # A younger leader is not replaced: servers that cannot reach each other must not alternate.
 SETTLED_S = 3.0
@@ -32,6 +34,8 @@ SETTLED_S = 3.0
 _REST_S = 1.0
 # The cluster's epoch is in the high bits, above the revision, which a restore may reset.
 _REVISION_BITS = 48
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +72,7 @@ class EtcdLeadership:
         self._sure_until = 0.0
         self._rest_until = 0.0
         self._silent = 0
+        self._late = 0  # calls that got no answer in their time since another server began to lead
         self._changes_seen = 1
         self._said: dict[str, int] = {}
         self._asked: EtcdClient | None = None
@@ -134,12 +139,25 @@ class EtcdLeadership:
         self._lost("it resigned")
         try:
             if successor:
-                offer = Holder(successor, "", "")
-                await self._write(offer, lease, revision)
+                await self._offer(successor, lease, revision)
             else:
                 await self._client.revoke(lease, 1.0)
         except EtcdError as error:
             _log.info("leadership of %s will end with its lease: %s", self._me.name, error)
+
+    async def _offer(self, successor: str, lease: int, revision: int) -> None:
+        """Leaves the key to the successor, which has the lease's time to take it; then any server may."""
+        offer = Holder(successor, "", "")
+        deadline = time.monotonic() + self._lease_s
+        while True:
+            try:
+                if await self._write(offer, lease, revision):
+                    await self._client.keep_alive(lease, self._try_s)
+                return
+            except EtcdError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_TICK_S)
 
     # taking the key
 
@@ -158,32 +176,43 @@ class EtcdLeadership:
     async def _acquire(self, revision: int) -> bool:
         """Takes the key if it is unchanged since `revision`; 0 for a missing key."""
         begin = time.monotonic()
-        lease = (await self._client.grant(self._lease_s, _TRY_S)).ID
+        lease = (await self._in_time(self._client.grant(self._lease_s, self._try_s))).ID
         if await self._write(self._me, lease, revision):
             self._leads(lease, begin)
             return True
         with contextlib.suppress(EtcdError):
-            await self._client.revoke(lease, _TRY_S)
+            await self._client.revoke(lease, self._try_s)
         await self._look()
         return False
 
     async def _write(self, holder: Holder, lease: int, revision: int) -> bool:
         compare = pb.Compare(result=pb.Compare.EQUAL, target=pb.Compare.MOD, key=LEADER, mod_revision=revision)
         value = msgspec.json.encode(holder)
-        answer = await self._client.txn(
-            pb.TxnRequest(
-                compare=[compare],
-                success=[
-                    pb.RequestOp(request_put=pb.PutRequest(key=LEADER, value=value, lease=lease)),
-                    pb.RequestOp(request_range=pb.RangeRequest(key=EPOCH)),
-                ],
-            ),
-            _TRY_S,
+        request = pb.TxnRequest(
+            compare=[compare],
+            success=[
+                pb.RequestOp(request_put=pb.PutRequest(key=LEADER, value=value, lease=lease)),
+                pb.RequestOp(request_range=pb.RangeRequest(key=EPOCH)),
+            ],
         )
+        answer = await self._in_time(self._client.txn(request, self._try_s))
         if answer.succeeded and holder.run:
             self._revision = answer.header.revision
             self._note_epoch(answer.responses[1].response_range, self._revision)
         return answer.succeeded
+
+    @property
+    def _try_s(self) -> float:
+        return _TRIES_S[min(self._late, len(_TRIES_S) - 1)]
+
+    async def _in_time(self, call: Awaitable[_T]) -> _T:
+        """Its answer. If none comes in its time, the next calls get more, until there is another leader."""
+        deadline = time.monotonic() + self._try_s
+        try:
+            return await call
+        except EtcdError:
+            self._late += time.monotonic() >= deadline
+            raise
 
     async def _is_gone(self, seen: _Seen) -> bool:
         if not seen.holder.endpoint:
@@ -219,6 +248,7 @@ class EtcdLeadership:
 
     def _leads(self, lease: int, begin: float) -> None:
         self._lease = lease
+        self._late = 0
         self._sure_until = begin + self._lease_s
         self._seen = _Seen(self._me, self._revision, time.monotonic())
         self._renewer = asyncio.create_task(self._renew(lease))
@@ -274,7 +304,7 @@ class EtcdLeadership:
     async def _look(self) -> int:
         """Reads the current leader; returns the revision of that answer."""
         gets = [pb.RequestOp(request_range=pb.RangeRequest(key=key)) for key in (LEADER, EPOCH)]
-        answer = await self._client.txn(pb.TxnRequest(success=gets), _TRY_S)
+        answer = await self._in_time(self._client.txn(pb.TxnRequest(success=gets), self._try_s))
         leader, epoch = (response.response_range for response in answer.responses)
         # An answer from before we took the key does not apply.
         if answer.header.revision < self._revision:
@@ -294,6 +324,7 @@ class EtcdLeadership:
             return
         self._seen = seen
         self._silent = 0
+        self._late = 0 if seen is not None else self._late
         if self._lease and (seen is None or seen.revision != self._revision):
             self._lost("another server holds the key" if seen is not None else "the key is gone")
         self._tell()

@@ -297,7 +297,7 @@ class EtcdMember:
     async def _joined_origin(self, seed: EtcdClient) -> Origin:
         settings = self.settings
         try:
-            members = await seed.members()
+            members = await _listed(seed)
             is_member = any(settings.peer_url in member.peerURLs for member in members)
             if settings.origin.exists():
                 if not is_member:
@@ -468,6 +468,20 @@ class EtcdMember:
                 self._process = await self._spawn(origin, version)
             except OSError as error:
                 _log.error("cannot start etcd member %s: %s", self.settings.name, error)
+
+
+async def _listed(seed: EtcdClient) -> Sequence[pb.Member]:
+    """The members as one that answers lists them; all are asked again while none does."""
+    deadline = time.monotonic() + _ADD_WITHIN_S
+    while True:
+        try:
+            return await seed.members()
+        except EtcdDenied:
+            raise
+        except EtcdUnavailable:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_POLL_S * 4)
 
 
 async def _wait_free(address: str) -> None:

@@ -65,8 +65,9 @@ class ServerDirectory:
         self._show({entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)})
 
     async def open(self) -> None:
-        """Reads the current entries, then follows changes."""
-        await self.look()
+        """Reads the current entries, if etcd answers, then follows changes."""
+        with contextlib.suppress(EtcdError):
+            await self.look()
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._refresh())]
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """A new server presents its invitation to the others until one of them answers with certificates."""
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from lattice.quorum.peers.invitations import InvitationError, JoinToken, decode_
 from lattice.quorum.peers.joining import JoinAnswer, accept, ask
 from lattice.quorum.trust.certificates import CertificateFolder
 from lattice.quorum.trust.tls import joining_context
+
+ASK_WITHIN_S = 30.0
+_PAUSE_S = 0.5
 
 
 async def fetch_certificates(
@@ -40,13 +44,19 @@ def read_token(path: Path) -> JoinToken:
 
 
 async def _asked(token: JoinToken, question: bytes, show: ShowInvitation) -> JoinAnswer:
+    """The answer of the first server that gives one. Servers that are busy, or elect a leader, are asked again."""
     trust = joining_context(token.trusted.encode())
-    problems = []
-    for address in token.servers:
-        try:
-            return msgspec.msgpack.decode(await show(f"https://{address}", question, trust), type=JoinAnswer)
-        except PeerRefused as error:
-            raise InvitationError(str(error)) from error
-        except PeerLost as error:
-            problems.append(f"{address}: {error}")
-    raise InvitationError(f"no server of the cluster accepts the invitation: {'; '.join(problems) or 'it names none'}")
+    deadline = time.monotonic() + ASK_WITHIN_S
+    while True:
+        problems = []
+        for address in token.servers:
+            try:
+                return msgspec.msgpack.decode(await show(f"https://{address}", question, trust), type=JoinAnswer)
+            except PeerRefused as error:
+                raise InvitationError(str(error)) from error
+            except PeerLost as error:
+                problems.append(f"{address}: {error}")
+        if not problems or time.monotonic() > deadline:
+            told = "; ".join(problems) or "it names none"
+            raise InvitationError(f"no server of the cluster accepts the invitation: {told}")
+        await asyncio.sleep(_PAUSE_S)

@@ -90,6 +90,14 @@ async def invite(
 
 async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: bytes) -> Invitation:
     """Binds the invitation to the keys and returns it. Raises InvitationError without revealing anything about the secret."""
+    # A new server that gets no answer in time asks the next one: the same keys may be bound by both at once.
+    while (bound := await _bind(client, invitation_id, secret, keys)) is None:
+        pass
+    return bound
+
+
+async def _bind(client: EtcdClient, invitation_id: str, secret: str, keys: bytes) -> Invitation | None:
+    """None if the invitation changed meanwhile, which happens once."""
     answer = await client.range(pb.RangeRequest(key=_key(invitation_id)))
     if not answer.kvs:
         raise InvitationError("unknown invitation: it has expired or was revoked; create a new one")
@@ -110,9 +118,7 @@ async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: byte
     )
     put = pb.PutRequest(key=_key(invitation_id), value=msgspec.json.encode(taken), lease=kv.lease)
     outcome = await client.txn(pb.TxnRequest(compare=[compare], success=[pb.RequestOp(request_put=put)]))
-    if not outcome.succeeded:
-        raise InvitationError("another server is using the invitation at this moment; create a new one")
-    return taken
+    return taken if outcome.succeeded else None
 
 
 async def pending(client: EtcdClient) -> list[Invitation]:

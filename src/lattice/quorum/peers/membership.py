@@ -75,8 +75,10 @@ class QuorumMembership:
         self._one_change = asyncio.Lock()
 
     async def servers(self) -> list[ServerInfo]:
-        members = await _answered(lambda: list_members(self._client))
+        # In this order: a server that joins meanwhile is in both lists, not in neither; and a member lists the members that it knows,
+        # but this read waits until it has caught up.
         invited = await _answered(lambda: invitations.pending(self._client))
+        members = await _answered(lambda: list_members(self._client))
         by_name = {state.name: state for state in await self._servers.ask_all(None)}
         joined = [self._info(status, by_name.get(status.name)) for status in members]
         names = {info.name for info in joined}

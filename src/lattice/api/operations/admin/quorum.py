@@ -42,11 +42,8 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
     quorum = context.services.quorum
     if quorum is None:
         raise ApiError("conflict", "this is the only server: no other can lead")
-    states = {state.name: state for state in await quorum.ask_all(None)}
-    if request.to and request.to not in states:
-        raise unknown("server", request.to, list(states))
-    if request.to and states[request.to].replica is None:
-        raise ApiError("conflict", f"server {request.to} cannot lead: {states[request.to].problem}")
+    if request.to:
+        await _check_answers(quorum, request.to)
     if request.to != quorum.leader_name and await _is_to_resign(context, request):
         await record(context, "server.transfer", request.to, outcome=AuditOutcome.BEGUN)
         await quorum.resign(request.to)
@@ -55,8 +52,26 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
         status = await raft_status(context, NoParameters())
         if status.leader and (not request.to or status.leader == request.to):
             return status
+        if status.leader not in ("", context.services.server_name):
+            # It was too slow to take the lead. Only the leader can give it up: the client asks again, and is forwarded there.
+            raise ApiError(
+                "unavailable", f"server {status.leader} took the lead instead of {request.to}", hint="try again"
+            )
         await asyncio.sleep(_PAUSE_S)
     raise ApiError("unavailable", "leadership was given up, and not taken yet", hint="lattice admin raft status")
+
+
+async def _check_answers(quorum: QuorumView, name: str) -> None:
+    """Refuses a server that is not known or does not answer; one that is only slow is asked again."""
+    for left in reversed(range(_TRIES)):
+        states = {state.name: state for state in await quorum.ask_all(None)}
+        if name not in states:
+            raise unknown("server", name, list(states))
+        if states[name].replica is not None:
+            return
+        if not left:
+            raise ApiError("conflict", f"server {name} cannot lead: {states[name].problem}")
+        await asyncio.sleep(_PAUSE_S)
 
 
 async def _is_to_resign(context: Context, request: TransferRequest) -> bool:

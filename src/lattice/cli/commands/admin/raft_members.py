@@ -92,6 +92,8 @@ def run_remove(options: Options, context: Context) -> int:
 
 
 def _bearing(voters: int) -> str:
+    if not voters:  # a server that removes itself may not reach the others any more
+        return "see the rest with: lattice admin raft members list"
     lost = (voters - 1) // 2
     word = "server is" if voters == 1 else "servers are"
     return f"{voters} {word} left, of which {lost if lost else 'none'} may fail"
