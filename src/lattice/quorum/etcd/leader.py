@@ -25,7 +25,7 @@ _RENEWALS = 6
 _TICK_S = 0.25
 _PING_S = 1.0
 # Proposals to a dead leader are lost: retry soon, so that the new one answers. The later tries are for slow disks, on which short
-# ones would only add to the work: etcd carries out what nobody waits for any more.
+# ones would only add to the work: etcd carries out what no server waits for any more.
 _TRIES_S = (0.5, 0.5, 1.0, 2.0)
 _SILENT_PINGS = 3
 # A younger leader is not replaced: servers that cannot reach each other must not alternate.
