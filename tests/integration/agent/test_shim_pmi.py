@@ -84,10 +84,11 @@ def test_ranks_of_a_node_exchange_keys(shim: ShimProcess, agent: Client) -> None
     assert end["pmi"]["bytes"] > 0
 
 
-def test_nodes_of_a_step_exchange_keys(shim: ShimProcess, agent: Client) -> None:
+@pytest.mark.parametrize("shape", [{}, {"heads": [[1, "127.0.0.1"]]}, {"hidden": True}])
+def test_nodes_of_a_step_exchange_keys(shim: ShimProcess, agent: Client, shape: Message) -> None:
     layout = [[[0, 1]], [[2, 3]], [[4, 4]]]
     parts = [(range(2), 0), (range(2, 4), 1), (range(4, 5), 2)]
-    steps = [step(shim, TWICE, pmi(layout, place), ranks, index=place, size=5) for ranks, place in parts]
+    steps = [step(shim, TWICE, pmi(layout, place) | shape, ranks, index=place, size=5) for ranks, place in parts]
     for fields in reversed(steps):
         assert agent.ask("launch_step", **fields)["ok"]
     for place, fields in enumerate(steps):
@@ -253,7 +254,9 @@ def test_a_step_that_never_speaks_pmi_ends_as_ever(shim: ShimProcess, agent: Cli
     assert "pmi" not in end
 
 
-@pytest.mark.parametrize("change", [{"kinds": ["pmix"]}, {"place": 4}, {"nodes": "n1"}, {"ranks": [[0]]}])
+@pytest.mark.parametrize(
+    "change", [{"kinds": ["pmix"]}, {"place": 4}, {"nodes": "n1"}, {"ranks": [[0]]}, {"heads": [[7, "x"]]}]
+)
 def test_a_request_that_cannot_be_meant_starts_no_task(shim: ShimProcess, agent: Client, change: Message) -> None:
     fields = {**request(shim, 7, "true"), "pmi": {**pmi([[[0, 0]]]), **change}}
     agent.ask("launch_step", **fields)

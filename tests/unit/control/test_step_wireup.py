@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lattice.control.steps.wireup import choose_port
+from lattice.control.steps.plan import decode_plan
+from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.ports.nodes.agents import KnownStep, PmiUse, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepRefused
 from lattice.testing import scenario
@@ -29,6 +30,22 @@ async def test_all_nodes_get_the_key_of_the_launch_and_the_address_of_the_first(
         assert (order.pmi.timeout_s, order.master_host) == (60.0, "n1.example")
         assert order.pmi.key not in order.plan
         assert str(order.pmi.key) not in repr(order)
+
+
+@scenario
+async def test_nodes_of_a_large_step_learn_to_whom_they_give_and_hide_it_where_agents_use_tls() -> None:
+    world = World()
+    book = Book(world)
+    await book.begin()
+    await book.launch(tasks=3)
+    orders = launches(book)
+    assert {(order.pmi.heads, order.pmi.hidden) for order in orders.values() if order.pmi} == {((), False)}
+    wire_up = WireUp(lambda _: b"k" * 32, lambda node: f"{node}.example:8", hidden=True, star_nodes=1)
+    plan = decode_plan(orders["n1"].plan)
+    assert plan is not None
+    pmi = wire_up.meeting(world.replica.state, plan, LaunchRequest(launch_id="first", argv=("work",))).pmi
+    assert pmi is not None
+    assert (pmi.heads, pmi.head_hosts, pmi.hidden) == ((1,), ("n2.example",), True)
 
 
 @scenario

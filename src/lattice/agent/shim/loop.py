@@ -70,7 +70,10 @@ class Timer:
 
 
 class Loop:
-    def __init__(self) -> None:
+    """`faulted` hears of exceptions of callbacks; the loop goes on."""
+
+    def __init__(self, faulted: Callable[[Exception], None] = complain) -> None:
+        self._faulted = faulted
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
@@ -153,7 +156,7 @@ class Loop:
         try:
             callback(*arguments)
         except Exception as error:  # noqa: BLE001 - the loop's edge: one run's fault must not end the others
-            complain(error)
+            self._faulted(error)
             return False
         return True
 
@@ -161,6 +164,7 @@ class Loop:
         self._stopped = True
 
     def run(self) -> None:
+        """Returns after `stop`; may be called again then."""
         while not self._stopped:
             try:
                 ready = self._epoll.poll()
@@ -175,3 +179,4 @@ class Loop:
                     continue
                 if not self._guard(callback, mask):
                     self.unwatch(fd)
+        self._stopped = False

@@ -119,7 +119,9 @@ def _pmi(launch: LaunchOrder, pmi: PmiOrder) -> dict[str, object]:
         "ranks": [[list(span) for span in spans(ranks)] for ranks in layout.ranks()],
         "place": launch.node_index,
         "host": pmi.host,
+        "heads": [[place, host] for place, host in zip(pmi.heads, pmi.head_hosts, strict=True)],
         "key": pmi.key.hex(),
+        "hidden": pmi.hidden,
         "timeout_s": pmi.timeout_s,
     }
 

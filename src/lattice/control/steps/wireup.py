@@ -4,6 +4,7 @@ The key of a launch follows from the launch id and a secret that all servers of 
 gives the remaining nodes the same one, and no state holds it.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Iterable
 
@@ -18,6 +19,7 @@ FENCE_TIMEOUT_S = 60.0
 KINDS = {"auto": ("pmi1", "pmi2"), "pmi1": ("pmi1",), "pmi2": ("pmi2",), "pmix": ("pmix",)}
 PMIX = "pmix"  # also the feature of a node that has it
 NAMED_NODES = 5
+STAR_NODES = 128  # of one step, whose fences its first node serves alone
 # Below the ports that Linux gives to clients, and apart from those of the PMI services.
 FIRST_PORT = 14_000
 PORTS = 6_000
@@ -32,14 +34,25 @@ class Meeting(Struct, frozen=True, kw_only=True):
 
 
 class WireUp:
-    """`key_of` makes the key of a launch, `host_of` knows from which address a node was last heard."""
+    """`key_of` makes the key of a launch, `host_of` knows from which address a node was last heard; `hidden` where nodes are to encrypt
+    what they exchange; up to `star_nodes` nodes of a step all give to the first of them."""
 
-    def __init__(self, key_of: Callable[[str], bytes], host_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        key_of: Callable[[str], bytes],
+        host_of: Callable[[str], str],
+        *,
+        hidden: bool = False,
+        star_nodes: int = 0,
+    ) -> None:
         self._key_of = key_of
+        self._hidden = hidden
+        self._star_nodes = star_nodes or STAR_NODES
         self._host_of = host_of
 
     def meeting(self, state: State, plan: StepPlan, request: LaunchRequest) -> Meeting:
         layout = plan.layout
+        heads = choose_heads(len(layout.nodes), self._star_nodes)
         host = self._host(state, layout.nodes[0])
         kinds = KINDS.get(request.pmi, ())
         if request.pmi == "auto" and not _without_pmix(state, layout.nodes):
@@ -51,6 +64,9 @@ class WireUp:
             timeout_s=request.fence_timeout_s or FENCE_TIMEOUT_S,
             counts=layout.counts,
             cyclic=layout.distribution is Distribution.CYCLIC,
+            heads=heads,
+            hidden=self._hidden,
+            head_hosts=tuple(self._host(state, layout.nodes[place]) for place in heads),
         )
         return Meeting(pmi=pmi if kinds else None, host=host, port=plan.port)
 
@@ -79,6 +95,17 @@ class WireUp:
 
 def _without_pmix(state: State, nodes: Iterable[str]) -> list[str]:
     return [node for node in nodes if PMIX not in state.nodes[node].hardware.features]
+
+
+def choose_heads(nodes: int, star_nodes: int = STAR_NODES) -> tuple[int, ...]:
+    """Places of the nodes to which those after them give their part of a fence; none where all give to the first.
+
+    As many branches as nodes in each: no node then has more than two square roots of their number to serve.
+    """
+    if nodes <= star_nodes:
+        return ()
+    branches = math.isqrt(nodes - 1)
+    return tuple(1 + place * (nodes - 1) // branches for place in range(branches))
 
 
 def choose_port(launch_id: str, taken: Iterable[int]) -> int:

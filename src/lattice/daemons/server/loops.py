@@ -109,7 +109,7 @@ class Loops:
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
-        wire_up = WireUp(launch_key, self._host_of)
+        wire_up = WireUp(launch_key, self._host_of, hidden=bool(config.api.agent_listen))
         self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared, wire_up)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
         self._hear_nodes(replica, links, clock, timings, is_crowded)

@@ -52,6 +52,9 @@ class PmiOrder(Struct, frozen=True, kw_only=True):
     timeout_s: float
     counts: tuple[int, ...]  # tasks of each node
     cyclic: bool = False
+    heads: tuple[int, ...] = ()  # places of nodes to which those after them give; without any, all give to the first
+    head_hosts: tuple[str, ...] = ()
+    hidden: bool = False  # nodes encrypt what they exchange
 
     def __repr__(self) -> str:
         """Without the key: orders may be printed."""

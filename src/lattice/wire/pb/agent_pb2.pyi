@@ -706,20 +706,26 @@ class LaunchStep(_message.Message):
     def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ...) -> None: ...
 
 class StepPmi(_message.Message):
-    __slots__ = ("kinds", "key", "host", "timeout_s", "counts", "cyclic")
+    __slots__ = ("kinds", "key", "host", "timeout_s", "counts", "cyclic", "heads", "head_hosts", "hidden")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     CYCLIC_FIELD_NUMBER: _ClassVar[int]
+    HEADS_FIELD_NUMBER: _ClassVar[int]
+    HEAD_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedScalarFieldContainer[str]
     key: bytes
     host: str
     timeout_s: float
     counts: _containers.RepeatedScalarFieldContainer[int]
     cyclic: bool
-    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., key: _Optional[bytes] = ..., host: _Optional[str] = ..., timeout_s: _Optional[float] = ..., counts: _Optional[_Iterable[int]] = ..., cyclic: _Optional[bool] = ...) -> None: ...
+    heads: _containers.RepeatedScalarFieldContainer[int]
+    head_hosts: _containers.RepeatedScalarFieldContainer[str]
+    hidden: bool
+    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., key: _Optional[bytes] = ..., host: _Optional[str] = ..., timeout_s: _Optional[float] = ..., counts: _Optional[_Iterable[int]] = ..., cyclic: _Optional[bool] = ..., heads: _Optional[_Iterable[int]] = ..., head_hosts: _Optional[_Iterable[str]] = ..., hidden: _Optional[bool] = ...) -> None: ...
 
 class SignalStep(_message.Message):
     __slots__ = ("key", "signal")

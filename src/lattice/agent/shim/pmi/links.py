@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.pmi import seal
@@ -40,8 +40,9 @@ class Wire:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._watch()
 
-    def send(self, data: bytes) -> None:
-        self._outbox += data
+    def send(self, *pieces: bytes) -> None:
+        for piece in pieces:
+            self._outbox += piece
         self._ready(select.EPOLLOUT)
 
     def rewire(self, received: Callable[[bytes], None], ended: Callable[[], None]) -> None:
@@ -90,9 +91,11 @@ class _Stranger:
 
 
 class Head:
-    """The first node's side. `received` gets the contents of sealed frames, with the place of the node that sent them."""
+    """The side of a node to which those at `places` give. `received` gets the contents of sealed frames, with the place of the node that sent them."""
 
-    def __init__(self, loop: Loop, key: bytes, host: str, places: int, received: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self, loop: Loop, key: bytes, host: str, places: Collection[int], received: Callable[[int, bytes], None]
+    ) -> None:
         self._loop = loop
         self._key = key
         self._places = places
@@ -102,21 +105,28 @@ class Head:
         self._listener = _listen(host, seal.ports(key))
         loop.watch(self._listener.fileno(), select.EPOLLIN, self._accept)
 
-    def send(self, place: int, content: bytes) -> bool:
+    def send(self, place: int, content: bytes, summary: bytes = b"") -> bool:
         """False when the node is not connected."""
         member = self._members.get(place)
         if member is None:
             return False
         wire, channel = member
-        wire.send(channel.pack(content))
+        wire.send(*channel.pack(content, summary))
         return True
+
+    def close(self) -> None:
+        self._loop.unwatch(self._listener.fileno())
+        self._listener.close()
+        for wire in (*(wire for wire, _ in self._members.values()), *(each.wire for each in self._strangers)):
+            if wire is not None:
+                wire.close()
 
     def _accept(self, _mask: int) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError:
             return
-        if len(self._strangers) >= MAX_STRANGERS:
+        if len(self._strangers) >= MAX_STRANGERS + len(self._places):
             self._drop(self._strangers[0])
         stranger = _Stranger()
         self._strangers.append(stranger)
@@ -142,7 +152,7 @@ class Head:
                 return
             stranger.greeting = bytes(stranger.inbox[: seal.HELLO.size])
             del stranger.inbox[: seal.HELLO.size]
-            if not 0 < seal.read_hello(stranger.greeting) < self._places:
+            if seal.read_hello(stranger.greeting) not in self._places:
                 raise seal.BadSeal("no such node")
             stranger.nonce = os.urandom(seal.NONCE_BYTES)
             wire.send(seal.challenge(self._key, stranger.greeting, stranger.nonce))
@@ -173,7 +183,7 @@ class Head:
 
 
 class Member:
-    """Every other node's side. `opened` is called after each handshake."""
+    """The side of a node that gives to another. `opened` is called after each handshake."""
 
     def __init__(
         self,
@@ -207,8 +217,14 @@ class Member:
     def send(self, content: bytes) -> bool:
         if self._wire is None or self._channel is None:
             return False
-        self._wire.send(self._channel.pack(content))
+        self._wire.send(*self._channel.pack(content))
         return True
+
+    def close(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._wire is not None:
+            self._wire.close()
 
     def _try(self) -> None:
         port = self._ports[self._tried % len(self._ports)]

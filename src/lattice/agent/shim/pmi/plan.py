@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lattice.agent.shim.launch import mapping, seconds
 from lattice.agent.shim.pmi.ranks import KINDS, PMIX
+from lattice.agent.shim.pmi.seal import Veil
+from lattice.agent.shim.pmi.tree import Tree
 
 DEFAULT_TIMEOUT_S = 60.0
 MIN_KEY_BYTES = 16
@@ -23,9 +25,10 @@ class PmixPlan:
 
 
 class PmiPlan:
-    """`node_ranks` are the ranks of each of `nodes`, `place` is this node's; `host` is where the first node is reached."""
+    """`node_ranks` are the ranks of each of `nodes`, `place` is this node's; `hosts` say by place where nodes are reached to which
+    others give: the first one, and in a large step the heads of branches."""
 
-    __slots__ = ("host", "key", "kinds", "name", "node_ranks", "nodes", "place", "pmix", "timeout_s")
+    __slots__ = ("hosts", "key", "kinds", "name", "node_ranks", "nodes", "place", "pmix", "timeout_s", "tree", "veil")
 
     def __init__(self, asked: dict[str, object]) -> None:
         self.kinds = tuple(str(kind) for kind in _items(asked, "kinds"))
@@ -38,10 +41,12 @@ class PmiPlan:
         if not isinstance(place, int) or not 0 <= place < len(self.nodes) == len(self.node_ranks):
             raise ValueError("pmi.place names no node")
         self.place = place
-        self.host = str(asked.get("host") or "")
+        self.hosts = {0: str(asked.get("host") or "")} | dict(_heads(asked))
+        self.tree = Tree(len(self.nodes), sorted(self.hosts)[1:])
         self.key = bytes.fromhex(str(asked.get("key") or ""))
-        if len(self.nodes) > 1 and not (MIN_KEY_BYTES <= len(self.key) <= MAX_KEY_BYTES and self.host):
+        if len(self.nodes) > 1 and not (MIN_KEY_BYTES <= len(self.key) <= MAX_KEY_BYTES and all(self.hosts.values())):
             raise ValueError("pmi has no key, or no host")
+        self.veil = Veil(self.key if asked.get("hidden") is True else b"")
         self.pmix = PmixPlan(mapping(asked, "pmix")) if PMIX in self.kinds else None
         self.timeout_s = seconds(asked, "timeout_s", DEFAULT_TIMEOUT_S) or DEFAULT_TIMEOUT_S
 
@@ -54,6 +59,15 @@ def plan_of(request: dict[str, object]) -> PmiPlan | None:
     """None when the step wants no service."""
     asked = mapping(request, "pmi")
     return PmiPlan(asked) if asked else None
+
+
+def _heads(asked: dict[str, object]) -> list[tuple[int, str]]:
+    found = []
+    for pair in _items({"heads": [], **asked}, "heads"):
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int) and pair[0] > 0):
+            raise ValueError(f"pmi.heads has no place and host at {pair!r}")
+        found.append((pair[0], str(pair[1])))
+    return found
 
 
 def _items(asked: dict[str, object], name: str) -> list[object]:

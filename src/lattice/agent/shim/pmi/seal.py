@@ -3,10 +3,12 @@
     member -> head   MAGIC, its place in the step, a nonce
     head -> member   a nonce, tag of both ("head")         a stranger on the port cannot make it
     member -> head   tag of both ("node")                  nor a stranger who connects
-    both             frames: length, content, tag          under a key of this connection, numbered in each direction
+    both             frames: length, content, tag of its sum  under a key of this connection, numbered in each direction
 
 The tag is BLAKE2b with a key (RFC 7693), from the interpreter's own module: `hmac` would load a library of several MiB into the shim,
-and every fork would pay for it.
+and every fork would pay for it. What ranks put can be hidden as well (`Veil`), under the key of the launch, so that a result is hidden
+once for all nodes. Its stream is SHAKE-256 (FIPS 202) of the key, direction, place and number, which together never come twice with
+another content.
 """
 
 from __future__ import annotations
@@ -32,6 +34,11 @@ class BadSeal(Exception):
     """The other side does not know the key, or a third party changed what it sent."""
 
 
+def summary_of(content: bytes) -> bytes:
+    """What stands for a content in tags: made once for all who get the same."""
+    return blake2b(content, digest_size=TAG_BYTES).digest()
+
+
 def tag(key: bytes, *parts: bytes) -> bytes:
     """Lengths separate the parts."""
     made = blake2b(key=key, digest_size=TAG_BYTES)
@@ -39,6 +46,31 @@ def tag(key: bytes, *parts: bytes) -> bytes:
         made.update(_COUNT.pack(len(part)))
         made.update(part)
     return made.digest()
+
+
+class Veil:
+    """Hides contents from whoever reads the network; `key` is that of the launch, empty where nothing is hidden."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def turn(self, way: bytes, place: int, number: int, content: bytes) -> bytes:
+        """The content hidden, or the hidden one in the clear."""
+        if not self._key:
+            return content
+        from _sha3 import shake_256  # type: ignore[import-not-found]
+
+        seed = tag(self._key, b"veil", way, _COUNT.pack(place), _COUNT.pack(number))
+        stream = shake_256(seed).digest(len(content))
+        mixed = int.from_bytes(content, "little") ^ int.from_bytes(stream, "little")
+        return mixed.to_bytes(len(content), "little")
+
+
+def key_of_head(key: bytes, place: int) -> bytes:
+    """What a head of a branch and its members prove to know, and where they meet: unlike the first node's, and other heads'."""
+    return tag(key, b"branch", _COUNT.pack(place))
 
 
 def ports(key: bytes) -> list[int]:
@@ -92,10 +124,11 @@ class Channel:
         self._sent = self._received = 0
         self._buffer = bytearray()
 
-    def pack(self, content: bytes) -> bytes:
+    def pack(self, content: bytes, summary: bytes = b"") -> tuple[bytes, bytes, bytes]:
+        """The pieces of a frame; `summary` is that of the content, where it is known already."""
         self._sent += 1
-        seal = tag(self._key, self._ours, _COUNT.pack(self._sent), content)
-        return _LENGTH.pack(len(content)) + content + seal
+        seal = tag(self._key, self._ours, _COUNT.pack(self._sent), summary or summary_of(content))
+        return _LENGTH.pack(len(content)), content, seal
 
     def take(self, data: bytes) -> list[bytes]:
         """The contents of the frames that are complete now. Raises BadSeal."""
@@ -108,9 +141,10 @@ class Channel:
             end = _LENGTH.size + length
             if len(self._buffer) < end + TAG_BYTES:
                 break
-            content = bytes(self._buffer[_LENGTH.size : end])
+            with memoryview(self._buffer) as view:
+                content = bytes(view[_LENGTH.size : end])
             self._received += 1
-            seal = tag(self._key, self._theirs, _COUNT.pack(self._received), content)
+            seal = tag(self._key, self._theirs, _COUNT.pack(self._received), summary_of(content))
             if not is_same(bytes(self._buffer[end : end + TAG_BYTES]), seal):
                 raise BadSeal("a frame was changed")
             del self._buffer[: end + TAG_BYTES]

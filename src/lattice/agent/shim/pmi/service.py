@@ -12,8 +12,8 @@ import select
 import socket
 from collections.abc import Callable
 
-from lattice.agent.shim.loop import Loop, Timer, boot_now
-from lattice.agent.shim.pmi.exchange import Alone, Centre, Closed, Exchange, Spoke
+from lattice.agent.shim.loop import Loop, Timer, boot_now, complain
+from lattice.agent.shim.pmi.exchange import make_exchange
 from lattice.agent.shim.pmi.layout import ranks_text
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S, loaded_library
 from lattice.agent.shim.pmi.plan import PmiPlan
@@ -44,7 +44,7 @@ class Service:
         self._control = control
         self._folder = folder
         self._library = ""  # the MPI library of ranks that have not used this service
-        self._loop = Loop()
+        self._loop = Loop(self._faulted)
         self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
         self._began_s = 0.0  # when the open fence began, 0 = there is none
         self._has_given = False
@@ -56,7 +56,7 @@ class Service:
         self._told: dict[str, object] = {}
         self._inbox = bytearray()
         self._ended: set[int] = set()  # places of nodes whose ranks have all ended
-        self._exchange = self._make_exchange()
+        self._exchange = make_exchange(self, self._loop, plan)
         self._pmix = self._make_pmix(listener)
 
     def run(self) -> None:
@@ -80,17 +80,6 @@ class Service:
             self._tell_news()
         else:
             self._look_later(began_s, place + 1)
-
-    def _make_exchange(self) -> Exchange:
-        plan = self._plan
-        if len(plan.nodes) == 1:
-            return Alone(self, plan.node)
-        if plan.place:
-            return Spoke(self, self._loop, plan.key, plan.host, plan.place, plan.nodes)
-        try:
-            return Centre(self, self._loop, plan.key, plan.host, plan.nodes, plan.node_ranks)
-        except OSError as error:
-            return Closed(self, f"PMI: node {plan.node} cannot listen for the other nodes: {error.strerror or error}")
 
     def _make_pmix(self, listener: socket.socket | None) -> PmixRanks | None:
         plan = self._plan
@@ -278,6 +267,10 @@ class Service:
         for rank, session in self._ranks.sessions.items():
             if session.output and not session.has_ended:
                 self._write(session, self._sockets[rank])
+
+    def _faulted(self, error: Exception) -> None:
+        complain(error)
+        self.fail(f"the PMI service on {self._plan.node} failed: {error}")
 
     def fail(self, text: str) -> None:
         """The step ends here and on the other nodes."""
