@@ -314,13 +314,22 @@ class Step:
             task.oom = self.why
 
     def close_pmi(self, loop: Loop) -> None:
-        """Take what its service said last; a rank that called abort and was killed before it could end has the code it asked for."""
-        if self.pmi is None:
-            return
-        self.pmi.finish(loop)
-        for task in self.tasks:
-            if self.pmi.abort is not None and task.rank == self.pmi.abort[0]:
-                task.count_as(self.pmi.abort[1])
+        """Take what its service said last."""
+        if self.pmi is not None:
+            self.pmi.finish(loop)
+            self._heed_abort()
+
+    def hear_pmi(self) -> None:
+        """Before the end of a task is told: it may be the one that asked for the end of all."""
+        if self.pmi is not None and self.pmi.hear():
+            self._heed_abort()
+
+    def _heed_abort(self) -> None:
+        """A rank that called abort and was killed before it could end has the code it asked for."""
+        if self.pmi is not None and self.pmi.abort is not None:
+            for task in self.tasks:
+                if task.rank == self.pmi.abort[0] and task.is_gone:
+                    task.count_as(self.pmi.abort[1])
 
     def outcome(self) -> dict[str, object]:
         cpu_s = sum(task.cpu_s for task in self.tasks) if self.usage.cpu_s is None else self.usage.cpu_s

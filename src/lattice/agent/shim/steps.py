@@ -511,6 +511,7 @@ class StepTable:
         if step is None or task is None:
             return
         task.record_exit(status, used)
+        step.hear_pmi()
         if task.was_killed and step.group is not None:
             self._blame_memory(step, step.group, step.group.usage())
         self._exec_known(task)
@@ -518,6 +519,7 @@ class StepTable:
         step.trim_input()
         if task.has_failed and not step.are_tasks_gone:
             self._report(step)
+        self._heed_pmi(step)
         self._settle(step)
 
     def _blame_memory(self, step: Step, group: StepGroup, usage: Usage) -> None:
