@@ -70,7 +70,7 @@ class Timer:
 
 
 class Loop:
-    """`faulted` hears of exceptions of callbacks; the loop goes on."""
+    """`faulted` hears of exceptions of callbacks; the loop continues."""
 
     def __init__(self, faulted: Callable[[Exception], None] = complain) -> None:
         self._faulted = faulted

@@ -320,7 +320,7 @@ class Step:
             self._heed_abort()
 
     def hear_pmi(self) -> None:
-        """Before the end of a task is told: it may be the one that asked for the end of all."""
+        """Before the end of a task is reported: it may be the one that asked for the end of all."""
         if self.pmi is not None and self.pmi.hear():
             self._heed_abort()
 

@@ -49,7 +49,7 @@ def tag(key: bytes, *parts: bytes) -> bytes:
 
 
 class Veil:
-    """Hides contents from whoever reads the network; `key` is that of the launch, empty where nothing is hidden."""
+    """Hides contents from a reader of the network; `key` is that of the launch, empty where nothing is hidden."""
 
     __slots__ = ("_key",)
 
