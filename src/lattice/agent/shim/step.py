@@ -319,6 +319,15 @@ class Step:
             self.pmi.finish(loop)
             self._heed_abort()
 
+    def tell_ended(self, places: object) -> None:
+        """All tasks of these nodes of the step have ended."""
+        if self.pmi is not None:
+            self.pmi.tell_ended(places)
+
+    def kill_pmi(self) -> None:
+        if self.pmi is not None:
+            self.pmi.kill()
+
     def hear_pmi(self) -> None:
         """Before the end of a task is reported: it may be the one that asked for the end of all."""
         if self.pmi is not None and self.pmi.hear():

@@ -115,8 +115,7 @@ class StepTable:
             grace_s = seconds(request, "grace_s", step.grace_s)
             self._terminate(step, "stopped", grace_s, str(request.get("why") or ""))
         elif operation == "shrink_step":
-            if step.pmi is not None:
-                step.pmi.tell_ended(request.get("places"))
+            step.tell_ended(request.get("places"))
         elif operation == "resize_step":
             for task in step.tasks:
                 if task.is_terminal and not task.is_gone:
@@ -491,8 +490,7 @@ class StepTable:
             return
         step.is_killing = True
         step.group.kill()
-        if step.pmi is not None:
-            step.pmi.kill()
+        step.kill_pmi()
         for task in step.tasks:
             if task.pid and not task.is_gone:
                 os.kill(task.pid, signal.SIGKILL)  # it may not have joined its group yet
