@@ -205,9 +205,9 @@ class LatticeClient(Awaiting, Calls):
         async for allocation in completed_async(self, names, changes(reader), deadline):
             yield allocation
 
-    def follow_step(self, allocation_id: str, step: int) -> AsyncStepStream:
-        """What the tasks of a step write as they write it, until they have ended."""
-        return AsyncStepStream(AsyncEventReader(self._session, step_request(allocation_id, step)))
+    def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> AsyncStepStream:
+        """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""
+        return AsyncStepStream(AsyncEventReader(self._session, step_request(allocation_id, step, screen=screen)))
 
     async def watch(
         self,

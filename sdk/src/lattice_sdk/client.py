@@ -195,9 +195,9 @@ class Client(Blocking, Calls):
         reader = EventReader(self._session.twin(), watch_request(watched(names), None, (), ("allocation",)))
         return completed(self, names, Watch(reader), deadline)
 
-    def follow_step(self, allocation_id: str, step: int) -> StepStream:
-        """What the tasks of a step write as they write it, until they have ended."""
-        return StepStream(EventReader(self._session, step_request(allocation_id, step)))
+    def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> StepStream:
+        """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""
+        return StepStream(EventReader(self._session, step_request(allocation_id, step, screen=screen)))
 
     def watch(
         self,

@@ -30,6 +30,22 @@ class OutputGap(NamedTuple):
     size: int
 
 
+class ScreenDrawn(NamedTuple):
+    """Draws the screen of a terminal as it is now, whatever was shown before."""
+
+    rows: int
+    columns: int
+    data: bytes
+
+
+class _Screen(msgspec.Struct, frozen=True, kw_only=True):
+    node: int
+    next: int
+    data: str
+    rows: int = 24
+    columns: int = 80
+
+
 class _Output(msgspec.Struct, frozen=True, kw_only=True):
     node: int
     next: int
@@ -44,10 +60,11 @@ class _Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 _output = msgspec.json.Decoder(_Output)
 _gap = msgspec.json.Decoder(_Gap)
+_screen = msgspec.json.Decoder(_Screen)
 _step = msgspec.json.Decoder(Step)
 _result = msgspec.json.Decoder(StepResult)
 
-StepEvent = TaskOutput | OutputGap | Step
+StepEvent = TaskOutput | OutputGap | ScreenDrawn | Step
 
 
 class StepDecoder:
@@ -74,6 +91,10 @@ class StepDecoder:
             gap = _gap.decode(event.data)
             self._place(gap.node, gap.next)
             yield OutputGap(gap.node, gap.bytes)
+        elif event.name == "screen":
+            screen = _screen.decode(event.data)
+            self._place(screen.node, screen.next)
+            yield ScreenDrawn(screen.rows, screen.columns, a2b_base64(screen.data))
         elif event.name == "step":
             yield _step.decode(event.data)
         elif event.name == "result":
@@ -102,10 +123,15 @@ class StepStream:
     def close(self) -> None:
         self._reader.close()
 
+    def stop(self) -> None:
+        """End the iteration in another thread."""
+        self._reader.stop()
+
 
 def _records(data: bytes) -> Iterator[TaskOutput]:
     place = 0
     while place < len(data):
         stream, rank, length = _RECORD.unpack_from(data, place)
         place += _RECORD.size + length
-        yield TaskOutput(rank, stream, data[place - length : place])
+        if stream in (STDOUT, STDERR):  # others say what is no output, such as the size of a terminal
+            yield TaskOutput(rank, stream, data[place - length : place])

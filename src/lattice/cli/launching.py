@@ -39,7 +39,7 @@ class AttachedStep:
         """The exit code of the step."""
         client = self._context.client
         output = MergedOutput(targets, self._step.tasks, label=label, raw=is_terminal)
-        with self._signals(is_terminal=is_terminal), _raw_terminal(enabled=is_terminal):
+        with self._signals(is_terminal=is_terminal), raw_terminal(enabled=is_terminal):
             if is_terminal:
                 self._requests.put(("window", 0))
             threading.Thread(target=self._carry_out_requests, daemon=True).start()
@@ -63,7 +63,7 @@ class AttachedStep:
                 output.write(event.rank, event.stream, event.data)
             elif isinstance(event, OutputGap):
                 self._context.warn(f"{event.size:,} bytes of output were dropped: they were not read in time")
-            elif event.state == "waiting" and not was_waiting:
+            elif isinstance(event, Step) and event.state == "waiting" and not was_waiting:
                 was_waiting = True
                 self._context.note(f"{event.id} waits for other steps to end")
             if self._interrupts > 2:
@@ -176,7 +176,7 @@ def terminal_shape() -> tuple[int, int]:
 
 
 @contextmanager
-def _raw_terminal(*, enabled: bool) -> Iterator[None]:
+def raw_terminal(*, enabled: bool) -> Iterator[None]:
     """Every key goes to the task: no echo, no signals of our own."""
     if not enabled or not os.isatty(0):
         yield

@@ -104,7 +104,9 @@ class FakeLinks:
         self.step_orders.append((node, order))
         return True
 
-    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
+    async def feed_step(
+        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int:
         self.fed.append((node, offset, data, eof))
         return offset + len(data)
 

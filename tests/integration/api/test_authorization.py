@@ -53,6 +53,7 @@ REQUESTS: dict[str, Request] = {
     "wait": {"id": "1", "timeout": 0},
     "update": {"id": "1", "name": "x"},
     "launch_step": {"id": "1", "argv": ["true"]},
+    "attach": {"id": "1"},
     "feed_step": {"id": "1", "step": 0, "data": ""},
     "signal_step": {"id": "1", "step": 0, "signal": 15},
     "signal_allocation": {"id": "1", "signal": "USR1"},

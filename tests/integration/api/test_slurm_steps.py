@@ -51,13 +51,17 @@ class Desk:
     def end(self, number: int, step: int, why: str) -> None:
         raise AssertionError
 
-    def resize(self, number: int, step: int, rows: int, columns: int) -> None:
+    def resize(self, number: int, step: int, rows: int, columns: int, client: str = "") -> None:
         raise AssertionError
 
-    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+    async def feed(
+        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int | None:
         raise AssertionError
 
-    def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
+    def read(
+        self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True
+    ) -> AsyncIterator[OutputPiece]:
         raise AssertionError
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from lattice_sdk.models.records import Page
 from lattice_sdk.models.runs import LiveUsage
-from lattice_sdk.models.steps import InputTaken, Step, StepRequest
+from lattice_sdk.models.steps import InputTaken, Step, StepRequest, TerminalRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
 
@@ -16,6 +16,12 @@ class StepCalls:
         """Starts tasks on the nodes of a running allocation; a second call with the same `request_id` gives the same step."""
         fields = msgspec.to_builtins(request)
         return write("POST", at("allocations", allocation_id, "steps"), Step, fields, request_id)
+
+    @operation
+    def attach(self, allocation_id: str, request: TerminalRequest, *, request_id: str = "") -> Steps[Step]:
+        """Opens a terminal on a node of a running allocation; `follow_step`, `feed_step` and `resize_step` serve it."""
+        fields = msgspec.to_builtins(request)
+        return write("POST", at("allocations", allocation_id, "attach"), Step, fields, request_id)
 
     @operation
     def list_steps(self, allocation_id: str) -> Steps[list[Step]]:
@@ -34,10 +40,14 @@ class StepCalls:
 
     @operation
     def feed_step(
-        self, allocation_id: str, step: int, offset: int, data: bytes, *, eof: bool = False
+        self, allocation_id: str, step: int, offset: int, data: bytes, *, eof: bool = False, client_name: str = ""
     ) -> Steps[InputTaken]:
-        """Hands input to the tasks that take it; the answer says how much of it was taken since the beginning."""
+        """Hands input to the tasks that take it; the answer says how much of it was taken since the beginning.
+
+        At a terminal every client, by a name of its own choice, counts its own bytes.
+        """
         fields = {"offset": offset, "data": b2a_base64(data, newline=False).decode(), "eof": eof}
+        fields |= {"client": client_name} if client_name else {}
         return write("POST", at("allocations", allocation_id, "steps", str(step), "input"), InputTaken, fields)
 
     @operation
@@ -47,10 +57,13 @@ class StepCalls:
         return write("POST", path, Step, {"signal": signal})
 
     @operation
-    def resize_step(self, allocation_id: str, step: int, rows: int, columns: int) -> Steps[Step]:
-        """Tells the step's terminal its size."""
+    def resize_step(
+        self, allocation_id: str, step: int, rows: int, columns: int, *, client_name: str = ""
+    ) -> Steps[Step]:
+        """Tells the step's terminal its size, or that of the window of one client at it."""
         path = at("allocations", allocation_id, "steps", str(step), "window")
-        return write("POST", path, Step, {"rows": rows, "columns": columns})
+        fields = {"rows": rows, "columns": columns} | ({"client": client_name} if client_name else {})
+        return write("POST", path, Step, fields)
 
     @operation
     def end_step(self, allocation_id: str, step: int) -> Steps[Step]:

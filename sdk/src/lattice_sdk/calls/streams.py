@@ -31,8 +31,9 @@ def audit_export_request(wanted: AuditFilter) -> Request:
     return Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted))
 
 
-def step_request(allocation_id: str, step: int) -> Request:
-    return Request(method="GET", path=PREFIX + at("allocations", allocation_id, "steps", str(step), "stream"))
+def step_request(allocation_id: str, step: int, *, screen: bool = False) -> Request:
+    path = PREFIX + at("allocations", allocation_id, "steps", str(step), "stream")
+    return Request(method="GET", path=path, query=[("screen", "true")] if screen else [])
 
 
 def watch_request(

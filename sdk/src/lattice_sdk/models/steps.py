@@ -40,6 +40,7 @@ class Step(Struct, frozen=True, kw_only=True):
     launch_id: str = ""
     usage: RunUsage = field(default_factory=RunUsage)
     cause: str = ""  # "oom": processes of it were killed for lack of memory
+    is_terminal: bool = False
 
 
 class StepProgram(Struct, frozen=True, kw_only=True):
@@ -76,6 +77,20 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: str = ""
     pmi: str = "auto"
     fence_timeout: str = ""
+
+
+class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A terminal to open: `command` is a line for the shell, `argv` a program with its arguments; neither means the user's shell.
+    With `keep` it waits for clients as long as the allocation runs."""
+
+    node: str = ""
+    command: str = ""
+    argv: list[str] = []
+    environment: dict[str, str] = {}
+    cwd: str = ""
+    rows: int = 0
+    columns: int = 0
+    keep: bool = False
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):

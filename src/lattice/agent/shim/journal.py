@@ -14,6 +14,8 @@ import struct
 RECORD = struct.Struct(">BII")
 STDOUT = 1
 STDERR = 2
+WINDOW = 3  # of a terminal: its rows and columns from here on, as `SHAPE`
+SHAPE = struct.Struct(">HH")
 PIECES = 8
 PREFIX = "journal."
 
@@ -69,6 +71,22 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def tail_of(folder: str, length: int) -> int:
+    """The position of the first record that lies in the last `length` bytes; 0 when nothing was written yet."""
+    bases = sorted(int(name[len(PREFIX) :]) for name in os.listdir(folder) if name.startswith(PREFIX))
+    if not bases:
+        return 0
+    end = bases[-1] + os.stat(f"{folder}/{PREFIX}{bases[-1]}").st_size
+    wanted = max(end - length, bases[0])
+    base = max(base for base in bases if base <= wanted)
+    with open(f"{folder}/{PREFIX}{base}", "rb") as file:
+        data = file.read()
+    place = 0
+    while base + place < wanted and place + RECORD.size <= len(data):
+        place += RECORD.size + RECORD.unpack_from(data, place)[2]
+    return base + place
 
 
 def read_journal(folder: str, offset: int, length: int) -> tuple[int, bytes]:

@@ -25,6 +25,7 @@ from lattice.agent.shim.launch import Launch, integer
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.output import replace_file
 from lattice.agent.shim.pmi.starting import PmiService
+from lattice.agent.shim.terminals.terminal import Terminal
 from lattice.agent.shim.tree import ProcessTree
 
 StepKey = tuple[int, int, int]
@@ -32,6 +33,7 @@ Body = dict[str, object]
 
 MAX_INPUT_BYTES = 4 << 20
 SHELL_SAW_KILL = 128 + signal.SIGKILL  # what a shell answers when its command died of SIGKILL
+NOT_FOUND = 127  # the same of a command that it cannot start
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
 
 
@@ -163,6 +165,12 @@ class Task:
     def has_failed(self) -> bool:
         return self.is_gone and bool(self.error or self.signal or self.exit_code)
 
+    @property
+    def status(self) -> int:
+        if self.signal:
+            return 128 + self.signal
+        return NOT_FOUND if self.error else self.exit_code
+
     def record_exit(self, status: int, used: resource.struct_rusage) -> None:
         self.is_gone = True
         self.cpu_s, self.peak_mb = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
@@ -203,6 +211,7 @@ class Step:
 
     __slots__ = (
         "base",
+        "client_timer",
         "directory",
         "ended_boot_s",
         "ending",
@@ -225,6 +234,7 @@ class Step:
         "started_at",
         "started_boot_s",
         "tasks",
+        "terminal",
         "usage",
         "wall_timer",
         "why",
@@ -240,6 +250,8 @@ class Step:
         self.grace_s = 0.0  # between SIGTERM and SIGKILL, unless an end says otherwise
         self.wall_timer: Timer | None = None
         self.kill_timer: Timer | None = None  # set by the first SIGTERM; a later end does not move it
+        self.terminal: Terminal | None = None  # set before the first fork, for steps that clients come and go at
+        self.client_timer: Timer | None = None
         self.is_killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
         self.ending = ""  # what ended it, the first one that was asked for; "" = its tasks end by themselves
         self.why = ""  # of that, for people
@@ -269,6 +281,10 @@ class Step:
     @property
     def are_tasks_gone(self) -> bool:
         return all(task.is_gone for task in self.tasks)
+
+    def exit_code(self) -> int:
+        """The highest of its tasks, as a shell says it."""
+        return max((task.status for task in self.tasks), default=0)
 
     def take_input(self, offset: int, data: bytes, *, eof: bool) -> int:
         """Keep what is new of the bytes at `offset`, if there is room; how many bytes were taken since the beginning."""
@@ -396,6 +412,18 @@ def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
         else:
             return
     group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
+
+
+def signal_foreground(task: Task, number: int) -> bool:
+    """Send a signal to what runs in the foreground of the task's terminal, as its keys would; False when there is none."""
+    try:
+        group = os.tcgetpgrp(task.input_fd)
+        if group <= 0:
+            return False
+        os.killpg(group, number)
+    except OSError:
+        return False
+    return True
 
 
 def set_window(fd: int, request: Body) -> None:

@@ -1,18 +1,12 @@
-"""The life of all steps of a node: launch, input, output, signals, end.
+"""The life of all steps of a node: launch, signals, end. What their tasks write and read is in `streams/step_streams.py`.
 
 A step has ended when every task was reaped, its group is empty and what its processes wrote is in the journal. Leftovers of
 tasks that ended by themselves are killed immediately. A step lives inside its allocation: on a node where that has a run its group
 lies in the run's, and the end of the run's main process is the end of the step; elsewhere the step brings a group along.
-
-Output waits in its pipe while readers are far behind, as long as there are readers: no byte is lost because of a slow
-network, and no task hangs because its readers have gone for good.
 """
 
 from __future__ import annotations
 
-import binascii
-import errno
-import functools
 import os
 import resource
 import select
@@ -26,12 +20,10 @@ from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import make_namespace, mounts_of
-from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim.pmi.starting import start_service
 from lattice.agent.shim.run import Run
 from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
 from lattice.agent.shim.step import (
-    END_OF_INPUT,
     Step,
     StepCgroup,
     StepGroup,
@@ -40,22 +32,23 @@ from lattice.agent.shim.step import (
     Task,
     freeze,
     set_window,
+    signal_foreground,
     step_key,
 )
+from lattice.agent.shim.streams.step_streams import HOLD_S, StepStreams
+from lattice.agent.shim.terminals.terminal import Terminal
 from lattice.agent.shim.tree import MARKER, Forest
 
 Body = dict[str, object]
 
-# How far writers may be ahead of readers, and for how long they wait for readers that are away.
-WINDOW_BYTES = 16 << 20
-HOLD_S = 60.0
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
 MAX_TASKS_PER_NODE = 4096
 
 
 class StepTable:
-    """`run_of` finds the run inside which a step lives; None where the allocation has none on this node."""
+    """`run_of` finds the run inside which a step lives; None where the allocation has none on this node. `finish_run` ends it with a
+    code."""
 
     def __init__(
         self,
@@ -66,6 +59,7 @@ class StepTable:
         *,
         tell: Callable[[Body], None],
         run_of: Callable[[tuple[int, int]], Run | None],
+        finish_run: Callable[[tuple[int, int], int], None],
         emptied: Callable[[], None],
         kernel_log: KernelLog,
     ) -> None:
@@ -74,7 +68,9 @@ class StepTable:
         self._inheritance = inheritance
         self._limit = output_limit
         self._tell = tell
+        self._streams = StepStreams(loop, tell)
         self._run_of = run_of
+        self._finish_run = finish_run
         self._emptied = emptied
         self._kernel_log = kernel_log
         # Every step that the agent has not forgotten, and those of them that have not ended. `RunTable` reads `live`.
@@ -101,9 +97,9 @@ class StepTable:
                 return {"ok": False, "error": "the step has not ended"}
             del self._steps[key]
         elif operation == "feed_step":
-            return self._feed(step, request)
+            return self._streams.feed(step, request)
         elif operation == "read_step":
-            self._was_read(step, integer(request, "upto", 0))
+            self._streams.was_read(step, integer(request, "upto", 0))
         elif not step.is_over:
             self._command(step, operation, request)
         return {"ok": True, "phase": step.phase}
@@ -117,9 +113,7 @@ class StepTable:
         elif operation == "shrink_step":
             step.tell_ended(request.get("places"))
         elif operation == "resize_step":
-            for task in step.tasks:
-                if task.is_terminal and not task.is_gone:
-                    set_window(task.input_fd, request)
+            self._streams.resize(step, request)
         else:
             raise ValueError(f"unknown op {operation!r}")
 
@@ -187,6 +181,9 @@ class StepTable:
         step = Step(key, directory, self._limit)
         step.grace_s = seconds(request, "grace_s", 0.0)
         step.hold_until = boot_now() + HOLD_S
+        if isinstance(terminal := request.get("terminal"), dict):
+            step.terminal = Terminal(terminal, boot_now())
+            self._streams.begin(step, request)
         step.group = self._make_group(key, run, request)
         step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
@@ -197,8 +194,22 @@ class StepTable:
             when = step.started_boot_s + time_s
             step.wall_timer = self._loop.call_at(when, lambda: self._terminate(step, "walltime", step.grace_s, ""))
         step.save()
+        self._await_client(step)
         self._settle(step)
         return {"ok": True, "phase": step.phase}
+
+    def _await_client(self, step: Step) -> None:
+        """Hang up a terminal that no client has read for too long; what ignores that keeps running."""
+        due_s = step.terminal.due_boot_s() if step.terminal is not None and not step.is_over else 0.0
+        if step.terminal is None or not due_s:
+            return
+        if due_s > boot_now():
+            step.client_timer = self._loop.call_at(due_s, lambda: self._await_client(step))
+            return
+        step.terminal.was_hung_up = True
+        step.why = step.why or "no client came back in time"
+        self._signal(step, signal.SIGHUP)
+        self._signal(step, signal.SIGCONT)
 
     def _make_group(self, key: StepKey, run: Run | None, request: Body) -> StepCgroup | StepTrees:
         """Inside the group of the run, so that its memory limit holds for both; else inside one that the steps share."""
@@ -293,7 +304,7 @@ class StepTable:
         self._tasks[task.pid] = (step, task)
         self._loop.watch(report, select.EPOLLIN, lambda _mask: self._exec_known(task))
         for fd in task.outputs:
-            self._watch_output(step, task, fd)
+            self._streams.watch_output(step, task, fd)
 
     def _wire(self, task: Task, asked: Body, theirs: list[int], request: Body) -> Wiring:
         if asked.get("pty"):
@@ -339,122 +350,6 @@ class StepTable:
             task.error = describe_failure(task.launch, report)
         task.launch = None
 
-    # Output.
-
-    def _watch_output(self, step: Step, task: Task, fd: int) -> None:
-        self._loop.watch(fd, select.EPOLLIN, functools.partial(self._output_came, step, task, fd))
-
-    def _output_came(self, step: Step, task: Task, fd: int, _mask: int) -> None:
-        """Copy a piece, or stop watching while readers are too far behind: the writer then waits in its own `write`."""
-        if step.journal.end - step.read_upto > WINDOW_BYTES and boot_now() < step.hold_until:
-            self._loop.unwatch(fd)
-            step.held.append((task, fd))
-            if len(step.held) == 1:
-                self._loop.call_at(step.hold_until, lambda: self._resume(step))
-            return
-        if not self._copy(step, task, fd):
-            self._loop.unwatch(fd)
-            if fd != task.input_fd:
-                os.close(fd)
-            del task.outputs[fd]
-
-    def _copy(self, step: Step, task: Task, fd: int) -> int:
-        """Moves what is there into the journal; 0 at the end of the stream, -1 when there is nothing yet."""
-        try:
-            data = os.read(fd, CHUNK_BYTES)
-        except BlockingIOError:
-            return -1
-        except OSError as error:
-            if error.errno != errno.EIO:  # what a terminal says when its other side is closed
-                raise
-            return 0
-        if data:
-            step.journal.write(task.outputs[fd], task.rank, data)
-            self._tell_growth(step)
-        return len(data)
-
-    def _tell_growth(self, step: Step) -> None:
-        """One event per request for it: a fast writer must not flood the agent's link."""
-        if step.is_armed:
-            step.is_armed = False
-            number, run, index = step.key
-            self._tell({"event": "journal", "number": number, "run": run, "step": index})
-
-    def _was_read(self, step: Step, upto: int) -> None:
-        step.read_upto = max(step.read_upto, upto)
-        step.hold_until = boot_now() + HOLD_S
-        step.is_armed = True
-        if step.journal.end > upto:
-            self._tell_growth(step)
-        self._resume(step)
-
-    def _resume(self, step: Step) -> None:
-        held, step.held = step.held, []
-        for task, fd in held:
-            if fd in task.outputs:
-                self._watch_output(step, task, fd)
-
-    # Input.
-
-    def _feed(self, step: Step, request: Body) -> Body:
-        data = binascii.a2b_base64(str(request.get("data") or ""))
-        upto = step.take_input(integer(request, "offset", 0), data, eof=bool(request.get("eof")))
-        for task in step.tasks:
-            self._give_input(step, task)
-        step.trim_input()
-        return {"ok": True, "upto": upto}
-
-    def _give_input(self, step: Step, task: Task, _mask: int = 0) -> None:
-        """Write what the task has not taken; wait for room when its pipe is full, and stop when it does not read any more.
-
-        `pending` cannot be trimmed while a view of it exists: every way out of here releases the view first.
-        """
-        if task.cursor < 0 or task.input_fd < 0:
-            return
-        waiting = step.input_for(task)
-        try:
-            while waiting:
-                written = os.write(task.input_fd, waiting)
-                task.cursor += written
-                waiting = waiting[written:]
-        except BlockingIOError:
-            waiting.release()
-            self._await_room(step, task)
-            return
-        except OSError:
-            waiting.release()
-            self._stop_input(task)
-            step.trim_input()
-            return
-        waiting.release()
-        if step.has_eof:
-            if task.is_terminal:
-                os.write(task.input_fd, END_OF_INPUT)
-                task.cursor = -1
-            else:
-                self._stop_input(task)
-        elif not task.is_terminal:
-            self._loop.unwatch(task.input_fd)
-        else:
-            self._watch_output(step, task, task.input_fd)
-
-    def _await_room(self, step: Step, task: Task) -> None:
-        def ready(mask: int) -> None:
-            if task.is_terminal and mask & select.EPOLLIN:
-                self._output_came(step, task, task.input_fd, mask)
-            self._give_input(step, task)
-            step.trim_input()
-
-        events = select.EPOLLOUT | (select.EPOLLIN if task.is_terminal else 0)
-        self._loop.watch(task.input_fd, events, ready)
-
-    def _stop_input(self, task: Task) -> None:
-        task.cursor = -1
-        if task.input_fd >= 0 and not task.is_terminal:
-            self._loop.unwatch(task.input_fd)
-            os.close(task.input_fd)
-            task.input_fd = -1
-
     # End.
 
     def _signal(self, step: Step, number: int) -> None:
@@ -463,6 +358,9 @@ class StepTable:
             return
         for task in step.tasks:
             if task.pid and not task.is_gone:
+                # A hang-up is for the shell as well.
+                if step.terminal is not None and signal_foreground(task, number) and number != signal.SIGHUP:
+                    continue
                 # Not reaped, so both are still its own. It may not have begun its session yet.
                 try:
                     os.killpg(task.pid, number)
@@ -513,7 +411,7 @@ class StepTable:
         if task.was_killed and step.group is not None:
             self._blame_memory(step, step.group, step.group.usage())
         self._exec_known(task)
-        self._stop_input(task)
+        self._streams.stop_input(task)
         step.trim_input()
         if task.has_failed and not step.are_tasks_gone:
             self._report(step)
@@ -546,13 +444,13 @@ class StepTable:
 
     def _finish(self, step: Step) -> None:
         """In this order: the journal is complete, status.json says so, then the events for the reader, the agent and the run above."""
-        for timer in (step.wall_timer, step.kill_timer):
+        for timer in (step.wall_timer, step.kill_timer, step.client_timer):
             if timer is not None:
                 timer.cancel()
-        step.wall_timer = step.kill_timer = None
+        step.wall_timer = step.kill_timer = step.client_timer = None
         step.close_pmi(self._loop)
         for task in step.tasks:
-            self._drain(step, task)
+            self._streams.drain(step, task)
             self._close_task(task)
         step.journal.close()
         group, step.group = step.group, None
@@ -566,15 +464,11 @@ class StepTable:
         step.phase = "ended"
         del self.live[step.key]
         step.save()
-        self._tell_growth(step)
+        self._streams.tell_growth(step)
         self._report(step)
+        if step.terminal is not None and step.terminal.ends_run:
+            self._finish_run(step.key[:2], step.exit_code())
         self._emptied()
-
-    def _drain(self, step: Step, task: Task) -> None:
-        left = DRAIN_BYTES
-        for fd in list(task.outputs):
-            while left > 0 and (length := self._copy(step, task, fd)) > 0:
-                left -= length
 
     def _close_task(self, task: Task) -> None:
         fds = {task.report_fd, task.input_fd, *task.outputs}

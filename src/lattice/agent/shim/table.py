@@ -93,6 +93,7 @@ class RunTable:
             output_limit,
             tell=tell,
             run_of=self._runs.get,
+            finish_run=self._finish_run,
             emptied=self._step_ended,
             kernel_log=self._kernel_log,
         )
@@ -156,12 +157,15 @@ class RunTable:
         return {"ok": True, "phase": run.phase}
 
     def _finish_as(self, key: Key, request: Body) -> Body:
+        self._finish_run(key, integer(request, "exit_code", 0, 255))
+        return {"ok": True}
+
+    def _finish_run(self, key: Key, code: int) -> None:
         """End the run as if it had ended by itself with this code; nothing happens where it is about to end anyway."""
         run = self._live.get(key)
         if run is not None and not run.ending and not run.main_gone:
-            run.finish_code = integer(request, "exit_code", 0, 255)
+            run.finish_code = code
             self._terminate(run, "stopped", 0.0, "")
-        return {"ok": True}
 
     def _update(self, key: Key, request: Body) -> Body:
         run = self._live.get(key)
@@ -180,6 +184,7 @@ class RunTable:
             "mounts": isinstance(self._tracker, CgroupRoot),
             "pmi_service": True,
             "pmix_service": True,
+            "terminals": True,
             "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),

@@ -60,11 +60,13 @@ class StepDriver:
         self._containers = containers
         self._run_folder = run_folder
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
+        self._has_terminals = False
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
 
     def meet_shim(self, listing: ShimMessage) -> set[str]:
         """Note what the shim can do; the features of the node that follow from it."""
         has_pmix = listing.pmix_service and self._site.pmix is not None
+        self._has_terminals = listing.terminals
         self._kinds = frozenset(("pmi1", "pmi2") if listing.pmi_service else ()) | {PMIX for _ in range(has_pmix)}
         return {PMIX} if has_pmix else set()
 
@@ -97,8 +99,8 @@ class StepDriver:
                 self.table.order("signal_step", key, signal=signal)
             case EndOrder(key=key, grace_s=grace_s, why=why):
                 self.table.end(key, grace_s, why)
-            case ResizeOrder(key=key, rows=rows, columns=columns):
-                self.table.order("resize_step", key, rows=rows, columns=columns)
+            case ResizeOrder(key=key, rows=rows, columns=columns, client=client):
+                self.table.order("resize_step", key, rows=rows, columns=columns, client=client)
             case NodesEndedOrder(key=key, places=places):
                 self.table.order("shrink_step", key, places=list(places))
             case AckOrder(key=key):
@@ -125,6 +127,8 @@ class StepDriver:
             self.table.refuse(key, "the allocation is not running on this node")
             return
         try:
+            if launch.terminal is not None and not self._has_terminals:
+                raise LaunchRefused("the shim of this node is older than its agent and has no terminals")
             devices = self._devices.of(key.of_run)
             if devices is None:
                 devices = self._devices.assign(launch.base, self._is_alive)

@@ -77,6 +77,8 @@ def prepare_step(
     }
     if launch.pmi is not None:
         request["pmi"] = _pmi(launch, launch.pmi) | _pmix(launch, launch.pmi, site.pmix, folder)
+    if launch.terminal is not None:
+        request["terminal"] = {"keep_s": launch.terminal.keep_s, "ends_run": launch.terminal.ends_run}
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
     # For a node where the allocation has no run: the step brings its group along.

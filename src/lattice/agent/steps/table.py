@@ -16,7 +16,7 @@ import msgspec
 from lattice.agent.connection import Outbox
 from lattice.agent.machine.step_status import EndedTask, StepStatus
 from lattice.agent.messages import output_chunk
-from lattice.agent.shim.journal import read_journal
+from lattice.agent.shim.journal import read_journal, tail_of
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.messages import input_taken, step_report
@@ -185,6 +185,8 @@ class Steps:
 
         data = binascii.b2a_base64(asked.data, newline=False).decode()
         request = {"op": "feed_step", **_about(key), "offset": asked.offset, "data": data, "eof": asked.eof}
+        if asked.client:
+            request["client"] = asked.client
         self._ask_launched(key, request, taken)
 
     def order(self, operation: str, key: StepKey, **more: object) -> None:
@@ -276,7 +278,7 @@ class Steps:
             unknown = f"step {key} is not known on this node"
             await outbox.put_output(output_chunk(asked.reader, 0, eof=True, error=unknown))
             return
-        offset = max(0, asked.offset)
+        offset = await self._beginning(key, asked.offset)
         grown = asyncio.Event()
         step.readers.add(grown)
         try:
@@ -297,6 +299,15 @@ class Steps:
                     await _wait(grown)
         finally:
             step.readers.discard(grown)
+
+    async def _beginning(self, key: StepKey, offset: int) -> int:
+        """A negative offset means the end of the journal, this many bytes of it."""
+        if offset >= 0:
+            return offset
+        try:
+            return await asyncio.to_thread(tail_of, str(self._folders.path(key)), -offset)
+        except OSError:
+            return 0
 
     def _read(self, key: StepKey, offset: int) -> tuple[int, bytes]:
         try:

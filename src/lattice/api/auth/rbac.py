@@ -36,6 +36,7 @@ class Permission(StrEnum):
     READ = "allocation:read"  # all of the tenant, for its members, where the tenant's visibility says so
     CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
+    ATTACH = "allocation:attach"  # a terminal inside it, as its user: the owner alone
     READ_DETAILS = "allocation:details"  # script, arguments, environment
     READ_OUTPUT = "allocation:output"
     READ_NODES = "node:read"
@@ -79,6 +80,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ:            (_A, _T, _O, _O, _O, _O, _N),
     Permission.CHANGE:          (_A, _T, _O, _O, _N, _O, _N),
     Permission.LAUNCH:          (_O, _O, _O, _O, _N, _O, _N),
+    Permission.ATTACH:          (_O, _O, _O, _O, _N, _O, _N),
     Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N),
     Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _N),
     Permission.READ_NODES:      (_A, _A, _A, _A, _A, _A, _N),

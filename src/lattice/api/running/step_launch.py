@@ -16,9 +16,9 @@ async def launch(context: Context, request: StepSubmission) -> StepInfo:
     """Start tasks on the nodes of a running allocation, or queue them until there is room."""
     allocation = own(context, await find(context, request.id), request.id)
     if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
-        raise _not_running(allocation)
+        raise not_running(allocation)
     await record_access(context, "allocation.launch", allocation)
-    asked = launch_request(request, _launch_id(context, request.request_id, allocation))
+    asked = launch_request(request, launch_id(context, request.request_id, allocation))
     try:
         return step_info(await step_service_of(context).launch(allocation, asked))
     except StepRefused as refusal:
@@ -65,7 +65,7 @@ def refused(refusal: StepRefused) -> ApiError:
     )
 
 
-def _not_running(allocation: Allocation) -> ApiError:
+def not_running(allocation: Allocation) -> ApiError:
     if allocation.is_terminal:
         hint = "submit a new one"
     else:
@@ -78,7 +78,7 @@ def _not_running(allocation: Allocation) -> ApiError:
     )
 
 
-def _launch_id(context: Context, request_id: str, allocation: Allocation) -> str:
+def launch_id(context: Context, request_id: str, allocation: Allocation) -> str:
     """A name for the launch, the same for each repeat of one request."""
     seed = f"{context.user}/{request_id or context.request_id}"
     if not (request_id or context.request_id):

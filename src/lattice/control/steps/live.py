@@ -11,7 +11,7 @@ from lattice.control.steps.plan import StepPlan, counted_status, failure_lines, 
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
-from lattice.core.model.work.steps import StepRecord, step_id
+from lattice.core.model.work.steps import StepRecord, is_terminal, step_id
 from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL, Usage, total_usage
 from lattice.ports.nodes.agents import EndCause, PmiUse, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
@@ -156,6 +156,7 @@ def view_of(live: LiveStep) -> StepView:
         lost=sum(end.is_lost for end in ends),
         message=live.message,
         failures=failure_lines(ends, node_of, was_ended=live.is_ending) + ((warning,) if warning else ()),
+        is_terminal=is_terminal(live.launch_id),
     )
 
 

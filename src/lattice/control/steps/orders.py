@@ -74,5 +74,6 @@ def launch_orders(
             pmi=meeting.pmi,
             master_host=meeting.host,
             master_port=meeting.port,
+            terminal=request.terminal,
         )
     return orders

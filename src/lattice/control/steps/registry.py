@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
+from lattice.control.steps.admission import admitted
 from lattice.control.steps.leaving import Leavers
 from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
-from lattice.control.steps.plan import StepPlan, misfit_refusal, programs_of, shown_name, step_name, unknown_step
+from lattice.control.steps.plan import StepPlan, shown_name, step_name, unknown_step
 from lattice.control.steps.trust import MAX_STEPS, ForeignWords, concerns, is_settled, news, trusted_plan
 from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.control.work.runs import holding_runs
@@ -65,7 +66,6 @@ NODES_WITHIN_S = 5.0
 NODES_EVERY_S = 0.05
 # A node that has not got its part of a step from the last leader gets it from the repeated request, or never.
 ADOPT_WITHIN_S = 15.0
-MAX_LIVE = 1000  # of one allocation
 
 
 class StepSettings(Struct, frozen=True, kw_only=True):
@@ -121,19 +121,7 @@ class StepRegistry:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        total = lay_out(request.task_request, cpus_left(self._replica.state, allocation))
-        if isinstance(total, Misfit):
-            raise misfit_refusal(total, allocation)
-        self._wire_up.check(self._replica.state, total.nodes, request)
-        if not request.argv and len(programs_of(request, total.size)) < total.size:
-            raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")
-        if len(self._of.get(allocation.number, {})) >= MAX_LIVE:
-            raise StepRefused(
-                "conflict",
-                f"{allocation_id(allocation.number)} has too many concurrent steps",
-                limit=f"{MAX_LIVE:,} steps",
-                hint="wait for some of them to end",
-            )
+        total = admitted(self._replica.state, allocation, request, self._of, self._wire_up)
         live = self._enter(allocation, request, total.size)
         if not self._start(live, allocation, request):
             if request.immediate:
@@ -175,12 +163,15 @@ class StepRegistry:
             raise unknown_step(number, step)
         self._end(live, self._grace_s(), why)
 
-    def resize(self, number: int, step: int, rows: int, columns: int) -> None:
+    def resize(self, number: int, step: int, rows: int, columns: int, client: str = "") -> None:
         live = self._running(number, step)
+        order = ResizeOrder(key=live.step_key, rows=rows, columns=columns, client=client)
         for node in sorted(live.open_nodes):
-            self._links.order_step(node, ResizeOrder(key=live.step_key, rows=rows, columns=columns))
+            self._links.order_step(node, order)
 
-    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+    async def feed(
+        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int | None:
         live = self._live.get((number, step))
         if live is None:
             raise unknown_step(number, step)
@@ -192,12 +183,15 @@ class StepRegistry:
         missing = {node for _, node, key in self._missing if key == live.key}
         if (live.unsent | missing).intersection(nodes):
             return None
-        feeds = (self._links.feed_step(node, live.about(), offset, data, eof=eof) for node in nodes)
+        about = live.about()
+        feeds = (self._links.feed_step(node, about, offset, data, eof=eof, client=client) for node in nodes)
         return min(await asyncio.gather(*feeds))
 
-    def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
+    def read(
+        self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True
+    ) -> AsyncIterator[OutputPiece]:
         about = StepOrder(key=StepKey(number, run, step))
-        return self._links.read_journal(node, about, offset=offset, follow=True)
+        return self._links.read_journal(node, about, offset=offset, follow=follow)
 
     def _running(self, number: int, step: int) -> LiveStep:
         live = self._live.get((number, step))

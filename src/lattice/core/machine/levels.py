@@ -58,6 +58,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.NoteUsage,
         cmd.EndPart,
         (StepRecord, "usage"),
+        Setting("terminal.keep"),
     ),
 }
 

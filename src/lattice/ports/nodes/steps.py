@@ -61,6 +61,13 @@ class PmiOrder(Struct, frozen=True, kw_only=True):
         return f"PmiOrder(kinds={self.kinds}, host={self.host!r}, timeout_s={self.timeout_s})"
 
 
+class TerminalOrder(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step that clients come and go at. Its node hangs it up after `keep_s` without one; 0 = it stays as long as the run."""
+
+    keep_s: float = 0.0
+    ends_run: bool = False  # the run ends with it, and with its exit code
+
+
 class LaunchOrder(Struct, frozen=True, kw_only=True):
     """Start one node's tasks of a step. `base` says what a start of the allocation would say."""
 
@@ -79,6 +86,7 @@ class LaunchOrder(Struct, frozen=True, kw_only=True):
     pmi: PmiOrder | None = None
     master_host: str = ""
     master_port: int = 0
+    terminal: TerminalOrder | None = None
 
     @property
     def key(self) -> StepKey:
@@ -109,6 +117,7 @@ class NodesEndedOrder(StepOrder, frozen=True, kw_only=True):
 class ResizeOrder(StepOrder, frozen=True, kw_only=True, gc=False):
     rows: int
     columns: int
+    client: str = ""  # whose window it is, where several may be
 
 
 class AckOrder(StepOrder, frozen=True, kw_only=True, gc=False):
@@ -127,8 +136,10 @@ class StepLinks(Protocol):
         """Queues the order; False when the node does not take any now."""
         ...
 
-    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
-        """How many bytes of input the node has taken since the beginning. Raises AgentUnreachable, StepRefused."""
+    async def feed_step(
+        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int:
+        """How many bytes of input, of this client at a terminal, the node has taken since the beginning. Raises AgentUnreachable, StepRefused."""
         ...
 
     def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
@@ -165,6 +176,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_s: float = 0.0
     pmi: str = "auto"
     fence_timeout_s: float = 0.0  # 0 = the default
+    terminal: TerminalOrder | None = None  # such a step takes no CPUs
 
 
 class StepView(Struct, frozen=True, kw_only=True):
@@ -186,6 +198,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     lost: int = 0
     message: str = ""
     failures: tuple[str, ...] = ()
+    is_terminal: bool = False
 
 
 class StepService(Protocol):
@@ -213,14 +226,18 @@ class StepService(Protocol):
         """Ends the step, or gives it up when it waits. Raises StepRefused."""
         ...
 
-    def resize(self, number: int, step: int, rows: int, columns: int) -> None:
-        """The size of its terminal. Raises StepRefused."""
+    def resize(self, number: int, step: int, rows: int, columns: int, client: str = "") -> None:
+        """The size of its terminal, as this client sees it. Raises StepRefused."""
         ...
 
-    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+    async def feed(
+        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int | None:
         """How much input was taken since the beginning; None while there is no reader. Raises StepRefused, AgentUnreachable."""
         ...
 
-    def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
-        """Follows what the tasks on the node write. Raises AgentUnreachable or OutputUnavailable."""
+    def read(
+        self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True
+    ) -> AsyncIterator[OutputPiece]:
+        """What the tasks on the node write, from an offset on; a negative one counts from the end. Raises AgentUnreachable or OutputUnavailable."""
         ...

@@ -2,7 +2,9 @@
 
 import struct
 
-RECORD = struct.Struct(">BII")  # stream (1 = stdout, 2 = stderr), rank, length
+RECORD = struct.Struct(">BII")  # stream (1 = stdout, 2 = stderr, 3 = size of the terminal), rank, length
+WINDOW = 3
+SHAPE = struct.Struct(">HH")  # rows, columns
 
 
 def whole_records(data: bytes) -> int:

@@ -46,6 +46,7 @@ from lattice.ports.nodes.steps import (
     ResizeOrder,
     SignalOrder,
     TaskOrder,
+    TerminalOrder,
 )
 from lattice.wire.agents.plans import Plan
 from lattice.wire.agents.protocols import agent_protocol
@@ -86,7 +87,8 @@ START_RUN = Plan(
 # Orders about steps.
 STEP_TASK = Plan(TaskOrder, pb.StepTask)
 STEP_PMI = Plan(PmiOrder, pb.StepPmi)
-LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI)
+STEP_TERMINAL = Plan(TerminalOrder, pb.StepTerminal)
+LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI, STEP_TERMINAL)
 
 # What a server orders: the field of ServerMessage, and the plan of what it holds.
 RUN_ORDERS: dict[str, Plan[Any, Any]] = {

@@ -672,7 +672,7 @@ class StepTask(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ..., truncate: _Optional[bool] = ...) -> None: ...
 
 class LaunchStep(_message.Message):
-    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task", "pmi", "master_host", "master_port")
+    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task", "pmi", "master_host", "master_port", "terminal")
     BASE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
@@ -688,6 +688,7 @@ class LaunchStep(_message.Message):
     PMI_FIELD_NUMBER: _ClassVar[int]
     MASTER_HOST_FIELD_NUMBER: _ClassVar[int]
     MASTER_PORT_FIELD_NUMBER: _ClassVar[int]
+    TERMINAL_FIELD_NUMBER: _ClassVar[int]
     base: StartRun
     step: int
     launch_id: str
@@ -703,7 +704,16 @@ class LaunchStep(_message.Message):
     pmi: StepPmi
     master_host: str
     master_port: int
-    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ...) -> None: ...
+    terminal: StepTerminal
+    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ..., terminal: _Optional[_Union[StepTerminal, _Mapping]] = ...) -> None: ...
+
+class StepTerminal(_message.Message):
+    __slots__ = ("keep_s", "ends_run")
+    KEEP_S_FIELD_NUMBER: _ClassVar[int]
+    ENDS_RUN_FIELD_NUMBER: _ClassVar[int]
+    keep_s: float
+    ends_run: bool
+    def __init__(self, keep_s: _Optional[float] = ..., ends_run: _Optional[bool] = ...) -> None: ...
 
 class StepPmi(_message.Message):
     __slots__ = ("kinds", "key", "host", "timeout_s", "counts", "cyclic", "heads", "head_hosts", "hidden")
@@ -754,18 +764,20 @@ class EndStep(_message.Message):
     def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class StepInput(_message.Message):
-    __slots__ = ("key", "offset", "data", "eof", "ticket")
+    __slots__ = ("key", "offset", "data", "eof", "ticket", "client")
     KEY_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     EOF_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     key: StepKey
     offset: int
     data: bytes
     eof: bool
     ticket: int
-    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., ticket: _Optional[int] = ...) -> None: ...
+    client: str
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., ticket: _Optional[int] = ..., client: _Optional[str] = ...) -> None: ...
 
 class StepInputTaken(_message.Message):
     __slots__ = ("ticket", "upto", "error")
@@ -778,14 +790,16 @@ class StepInputTaken(_message.Message):
     def __init__(self, ticket: _Optional[int] = ..., upto: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class ResizeStep(_message.Message):
-    __slots__ = ("key", "rows", "columns")
+    __slots__ = ("key", "rows", "columns", "client")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     key: StepKey
     rows: int
     columns: int
-    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ...) -> None: ...
+    client: str
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., client: _Optional[str] = ...) -> None: ...
 
 class TaskEnd(_message.Message):
     __slots__ = ("rank", "exit_code", "signal", "message", "cause")

@@ -977,6 +977,100 @@ class StreamLogsResponse(_message.Message):
     end: End
     def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., piece: _Optional[_Union[PieceView, _Mapping]] = ..., restart: _Optional[_Union[Restart, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
+class AttachRequest(_message.Message):
+    __slots__ = ("id", "request_id", "node", "command", "argv", "environment", "cwd", "rows", "columns", "keep")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    node: str
+    command: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    cwd: str
+    rows: int
+    columns: int
+    keep: bool
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., node: _Optional[str] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ...) -> None: ...
+
+class NodeRanks(_message.Message):
+    __slots__ = ("node", "tasks", "ranks")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    tasks: int
+    ranks: str
+    def __init__(self, node: _Optional[str] = ..., tasks: _Optional[int] = ..., ranks: _Optional[str] = ...) -> None: ...
+
+class StepInfo(_message.Message):
+    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id", "usage", "cause", "is_terminal")
+    class CodesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    CODES_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    IS_TERMINAL_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    allocation: str
+    step: int
+    run: int
+    state: str
+    name: str
+    tasks: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    layout: _containers.RepeatedCompositeFieldContainer[NodeRanks]
+    started_at: str
+    ended_at: str
+    exit_code: int
+    lost: int
+    message: str
+    cpu_s: float
+    peak_memory_mb: int
+    codes: _containers.ScalarMap[str, int]
+    launch_id: str
+    usage: RunUsageView
+    cause: str
+    is_terminal: bool
+    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ..., is_terminal: _Optional[bool] = ...) -> None: ...
+
 class ProgramFields(_message.Message):
     __slots__ = ("ranks", "argv")
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -1048,67 +1142,6 @@ class LaunchStepRequest(_message.Message):
     fence_timeout: str
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ..., pmi: _Optional[str] = ..., fence_timeout: _Optional[str] = ...) -> None: ...
 
-class NodeRanks(_message.Message):
-    __slots__ = ("node", "tasks", "ranks")
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    TASKS_FIELD_NUMBER: _ClassVar[int]
-    RANKS_FIELD_NUMBER: _ClassVar[int]
-    node: str
-    tasks: int
-    ranks: str
-    def __init__(self, node: _Optional[str] = ..., tasks: _Optional[int] = ..., ranks: _Optional[str] = ...) -> None: ...
-
-class StepInfo(_message.Message):
-    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id", "usage", "cause")
-    class CodesEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    ID_FIELD_NUMBER: _ClassVar[int]
-    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    RUN_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    TASKS_FIELD_NUMBER: _ClassVar[int]
-    NODES_FIELD_NUMBER: _ClassVar[int]
-    LAYOUT_FIELD_NUMBER: _ClassVar[int]
-    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
-    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
-    LOST_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    CPU_S_FIELD_NUMBER: _ClassVar[int]
-    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
-    CODES_FIELD_NUMBER: _ClassVar[int]
-    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
-    USAGE_FIELD_NUMBER: _ClassVar[int]
-    CAUSE_FIELD_NUMBER: _ClassVar[int]
-    id: str
-    allocation: str
-    step: int
-    run: int
-    state: str
-    name: str
-    tasks: int
-    nodes: _containers.RepeatedScalarFieldContainer[str]
-    layout: _containers.RepeatedCompositeFieldContainer[NodeRanks]
-    started_at: str
-    ended_at: str
-    exit_code: int
-    lost: int
-    message: str
-    cpu_s: float
-    peak_memory_mb: int
-    codes: _containers.ScalarMap[str, int]
-    launch_id: str
-    usage: RunUsageView
-    cause: str
-    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ...) -> None: ...
-
 class ListStepsRequest(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -1132,14 +1165,16 @@ class GetStepRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ...) -> None: ...
 
 class FollowStepRequest(_message.Message):
-    __slots__ = ("id", "step", "last_event_id")
+    __slots__ = ("id", "step", "last_event_id", "screen")
     ID_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SCREEN_FIELD_NUMBER: _ClassVar[int]
     id: str
     step: int
     last_event_id: str
-    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+    screen: bool
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., last_event_id: _Optional[str] = ..., screen: _Optional[bool] = ...) -> None: ...
 
 class StepOutput(_message.Message):
     __slots__ = ("node", "next", "data")
@@ -1150,6 +1185,20 @@ class StepOutput(_message.Message):
     next: int
     data: str
     def __init__(self, node: _Optional[int] = ..., next: _Optional[int] = ..., data: _Optional[str] = ...) -> None: ...
+
+class StepScreen(_message.Message):
+    __slots__ = ("node", "next", "data", "rows", "columns")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    next: int
+    data: str
+    rows: int
+    columns: int
+    def __init__(self, node: _Optional[int] = ..., next: _Optional[int] = ..., data: _Optional[str] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ...) -> None: ...
 
 class StepGap(_message.Message):
     __slots__ = ("node", "next", "bytes")
@@ -1174,36 +1223,40 @@ class StepResult(_message.Message):
     def __init__(self, exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., failures: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FollowStepResponse(_message.Message):
-    __slots__ = ("event_id", "event", "step_info", "step_output", "step_gap", "step_result")
+    __slots__ = ("event_id", "event", "step_info", "step_output", "step_screen", "step_gap", "step_result")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     STEP_INFO_FIELD_NUMBER: _ClassVar[int]
     STEP_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    STEP_SCREEN_FIELD_NUMBER: _ClassVar[int]
     STEP_GAP_FIELD_NUMBER: _ClassVar[int]
     STEP_RESULT_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     event: str
     step_info: StepInfo
     step_output: StepOutput
+    step_screen: StepScreen
     step_gap: StepGap
     step_result: StepResult
-    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., step_info: _Optional[_Union[StepInfo, _Mapping]] = ..., step_output: _Optional[_Union[StepOutput, _Mapping]] = ..., step_gap: _Optional[_Union[StepGap, _Mapping]] = ..., step_result: _Optional[_Union[StepResult, _Mapping]] = ...) -> None: ...
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., step_info: _Optional[_Union[StepInfo, _Mapping]] = ..., step_output: _Optional[_Union[StepOutput, _Mapping]] = ..., step_screen: _Optional[_Union[StepScreen, _Mapping]] = ..., step_gap: _Optional[_Union[StepGap, _Mapping]] = ..., step_result: _Optional[_Union[StepResult, _Mapping]] = ...) -> None: ...
 
 class FeedStepRequest(_message.Message):
-    __slots__ = ("id", "step", "offset", "data", "eof", "request_id")
+    __slots__ = ("id", "step", "client", "offset", "data", "eof", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     EOF_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     step: int
+    client: str
     offset: int
     data: str
     eof: bool
     request_id: str
-    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., client: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class InputTaken(_message.Message):
     __slots__ = ("upto", "waiting")
@@ -1226,18 +1279,20 @@ class SignalStepRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., signal: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResizeStepRequest(_message.Message):
-    __slots__ = ("id", "step", "rows", "columns", "request_id")
+    __slots__ = ("id", "step", "client", "rows", "columns", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     step: int
+    client: str
     rows: int
     columns: int
     request_id: str
-    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., client: _Optional[str] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class EndStepRequest(_message.Message):
     __slots__ = ("id", "step", "request_id")

@@ -84,6 +84,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.FromString,
                 _registered_method=True)
+        self.Attach = channel.unary_unary(
+                '/lattice.v1.AllocationService/Attach',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
         self.LaunchStep = channel.unary_unary(
                 '/lattice.v1.AllocationService/LaunchStep',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.SerializeToString,
@@ -269,6 +274,13 @@ class AllocationServiceServicer:
 
     def StreamLogs(self, request, context):
         """Stream the output, from its beginning until the allocation has ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Attach(self, request, context):
+        """Open a terminal on a node of a running allocation; it takes no CPUs and outlives its client.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -487,6 +499,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.StreamLogs,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.SerializeToString,
+            ),
+            'Attach': grpc.unary_unary_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
             ),
             'LaunchStep': grpc.unary_unary_rpc_method_handler(
                     servicer.LaunchStep,
@@ -874,6 +891,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/StreamLogs',
             lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Attach(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/Attach',
+            lattice_dot_v1_dot_allocations__pb2.AttachRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
             options,
             channel_credentials,
             insecure,

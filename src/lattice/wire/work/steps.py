@@ -9,7 +9,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.efficiency import finite
 from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
-from lattice.core.model.work.steps import MAX_TASKS, StepRecord, step_id
+from lattice.core.model.work.steps import MAX_TASKS, StepRecord, is_terminal, step_id
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
 from lattice.wire.bounds import Argument, Short, TaskList
@@ -100,6 +100,7 @@ class StepInfo(Struct, frozen=True, kw_only=True):
     launch_id: str
     usage: RunUsageView
     cause: Literal["", "oom"]
+    is_terminal: bool
 
 
 def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
@@ -234,6 +235,7 @@ def step_info(view: StepView) -> StepInfo:
         launch_id=view.launch_id,
         usage=usage_view(NO_USAGE),
         cause="",
+        is_terminal=view.is_terminal,
     )
 
 
@@ -260,6 +262,7 @@ def recorded_info(number: int, record: StepRecord) -> StepInfo:
         launch_id=record.launch_id,
         usage=usage_view(record.usage),
         cause="oom" if record.usage.is_oom else "",
+        is_terminal=is_terminal(record.launch_id),
     )
 
 
@@ -282,6 +285,7 @@ def recorded_view(number: int, record: StepRecord) -> StepView:
         lost=record.lost,
         message=record.message,
         failures=tuple(record.message.split("; ")) if record.exit_code and record.message else (),
+        is_terminal=is_terminal(record.launch_id),
     )
 
 

@@ -272,10 +272,13 @@ class AgentLinkTable:
         key = RUN_KEY.write(order.key.of_run)
         return self._pieces(node, pb.ReadOutput(key=key, step=order.key.step, offset=offset, follow=follow))
 
-    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
+    async def feed_step(
+        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
+    ) -> int:
         link = self._links.get(node)
         ticket = next(self._reader_ids)
-        fed = pb.StepInput(key=STEP_KEY.write(order.key), offset=offset, data=data, eof=eof, ticket=ticket)
+        key = STEP_KEY.write(order.key)
+        fed = pb.StepInput(key=key, offset=offset, data=data, eof=eof, ticket=ticket, client=client)
         if link is None or not link.put(pb.ServerMessage(step_input=fed)):
             raise AgentUnreachable(f"node {node} is not connected")
         waiting = link.inputs[ticket] = asyncio.get_running_loop().create_future()

@@ -16,12 +16,13 @@ from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find
 from lattice.api.running.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
 from lattice.api.running.step_launch import launch, own, refused, single, step_service_of
+from lattice.api.running.step_screen import StepScreen, screen_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import AgentUnreachable
 from lattice.ports.nodes.steps import StepRefused, StepService, StepView
-from lattice.wire.bounds import TaskList, WholeText
+from lattice.wire.bounds import Short, TaskList, WholeText
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.steps import (
     StepInfo,
@@ -38,6 +39,7 @@ MAX_SIGNAL = 64
 KNOWN_WITHIN_S = 10.0
 LOOK_AGAIN_S = 0.1
 LEADS_EVERY_S = 1.0
+WATCHING = "only the owner of the allocation may watch its terminals"
 
 
 class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,18 +52,26 @@ class GetStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`last_event_id` (header Last-Event-ID) holds the positions read so far: `0:1234,1:99`."""
+    """`last_event_id` (header Last-Event-ID) holds the positions read so far: `0:1234,1:99`.
+
+    With `screen` a terminal that was not read so far begins with its last screen instead of its first byte.
+    """
 
     id: str
     step: int
     last_event_id: TaskList = ""
+    screen: bool = False
 
 
 class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Input bytes (base64) for the tasks; `offset` counts from the first byte, so that a repeated piece is harmless."""
+    """Input bytes (base64) for the tasks; `offset` counts from the first byte, so that a repeated piece is harmless.
+
+    At a terminal every `client`, by a name of its own choice, counts its own bytes.
+    """
 
     id: str
     step: int
+    client: Short = ""
     offset: int = 0
     data: WholeText = ""
     eof: bool = False
@@ -83,8 +93,11 @@ class StepSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepWindow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The size of a terminal, or of the window of one `client` at it: that of the client who typed last counts."""
+
     id: str
     step: int
+    client: Short = ""
     rows: int
     columns: int
     request_id: str = ""
@@ -122,18 +135,20 @@ async def get_step(context: Context, request: GetStep) -> StepInfo:
 
 async def follow_step(
     context: Context, request: StepFollowQuery
-) -> EventAnswer[StepInfo | StepOutput | StepGap | StepResult]:
+) -> EventAnswer[StepInfo | StepOutput | StepScreen | StepGap | StepResult]:
     """Stream the output of the tasks until they end, then their result."""
     found = single(await find(context, request.id, Permission.READ_OUTPUT))
     places = parse_places(request.last_event_id)
     view = await _view(context, found, request.step)
+    if view.is_terminal and found.user != context.user:
+        raise ApiError("forbidden", f"{step_id(allocation_id(found.number), view.step)} is a terminal", hint=WATCHING)
     await record_access(context, "allocation.logs", found, f"step {request.step}")
-    return EventAnswer(_events(context, found, view, places))
+    return EventAnswer(_events(context, found, view, places, from_screen=request.screen and not places))
 
 
 async def _events(
-    context: Context, found: Allocation, view: StepView, places: dict[int, int]
-) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepGap | StepResult], None]:
+    context: Context, found: Allocation, view: StepView, places: dict[int, int], *, from_screen: bool
+) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepScreen | StepGap | StepResult], None]:
     service = step_service_of(context)
     number, step = found.number, view.step
 
@@ -146,13 +161,23 @@ async def _events(
             return
         view = look() or view
         yield ServerEvent(step_info(view), event="step")
-    follower = StepFollower(service, view, places, look, context.services.is_ready)
-    pieces = follower.pieces()
-    try:
-        async for piece in pieces:
-            yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
-    finally:
-        await pieces.aclose()
+    needs_screen = from_screen and view.is_terminal
+    is_going_on = True
+    while is_going_on:
+        if needs_screen and (screen := await screen_of(service, view)) is not None:
+            places = {0: screen.next}
+            yield ServerEvent(screen, event="screen")
+        is_going_on = needs_screen = False
+        pieces = StepFollower(service, view, places, look, context.services.is_ready).pieces()
+        try:
+            async for piece in pieces:
+                # A client that was too slow for a terminal is moved ahead: its screen is drawn again.
+                if isinstance(piece, StepGap) and view.is_terminal:
+                    is_going_on = needs_screen = True
+                    break
+                yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
+        finally:
+            await pieces.aclose()
     over = await _ended_view(context, found, step, look)
     if over is None:
         return
@@ -200,7 +225,7 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
     await _view(context, allocation, request.step)
     try:
         upto = await step_service_of(context).feed(
-            allocation.number, request.step, request.offset, data, eof=request.eof
+            allocation.number, request.step, request.offset, data, eof=request.eof, client=request.client
         )
     except StepRefused as refusal:
         raise refused(refusal) from None
@@ -220,8 +245,10 @@ async def resize_step(context: Context, request: StepWindow) -> StepInfo:
     """Set the size of a step's terminal."""
     if not (0 < request.rows <= 10_000 and 0 < request.columns <= 10_000):
         raise BadField("rows", "not the size of a terminal", limit="from 1 to 10,000")
-    rows, columns = request.rows, request.columns
-    return await _order(context, request.id, request.step, lambda d, n: d.resize(n, request.step, rows, columns))
+    shape = request.rows, request.columns
+    return await _order(
+        context, request.id, request.step, lambda d, n: d.resize(n, request.step, *shape, request.client)
+    )
 
 
 async def end_step(context: Context, request: EndStepRequest) -> StepInfo:

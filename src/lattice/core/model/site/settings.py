@@ -11,7 +11,6 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 # Operations that these would limit do not exist yet.
 _LIMITS_OF_NOTHING = frozenset(
     {
-        "attach_max_concurrent",
         "stream_metrics_max_concurrent",
         "query_metrics_per_minute",
         "diagnostics_per_minute",
@@ -97,6 +96,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "node.boot_timeout_s": Setting(kind="seconds", default="600", help="a node not Ready by then failed to boot"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
+    "terminal.keep": Setting(
+        kind="seconds", default="900", help="a terminal without a client is hung up after this time"
+    ),
     **{
         f"rate_limits.{name}": Setting(
             kind="count",

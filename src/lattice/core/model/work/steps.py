@@ -37,6 +37,13 @@ def with_step(known: tuple[StepRecord, ...], new: StepRecord) -> tuple[StepRecor
     return tuple(kept[-KEPT_STEPS:])
 
 
+TERMINAL = "terminal-"  # begins the launch id of what is no step of the work, but a terminal of its user
+
+
+def is_terminal(launch_id: str) -> bool:
+    return launch_id.startswith(TERMINAL)
+
+
 def step_id(allocation: str, step: int) -> str:
     """The id shown to people: `a17.0`."""
     return f"{allocation}.{step}"

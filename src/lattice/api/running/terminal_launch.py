@@ -1,0 +1,112 @@
+"""Opens terminals in running allocations: steps that take no CPUs, that their owner's clients come to and go from."""
+
+import hashlib
+
+from msgspec import Struct
+
+from lattice.api.auditing import record_access
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.find.lookup import find
+from lattice.api.running.step_launch import launch_id, not_running, refused, single, step_service_of
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.layout import TaskRequest
+from lattice.core.model.work.steps import TERMINAL
+from lattice.ports.nodes.steps import LaunchRequest, StepRefused, TerminalOrder
+from lattice.wire.bounds import Argument, Short
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_argument, check_environment, check_path
+from lattice.wire.work.steps import MAX_ARGUMENTS, MAX_CELLS, StepInfo, step_info
+
+KEEP = "terminal.keep"
+SHELL = "/bin/sh"
+# The user's own shell, where the allocation's file system has it.
+OWN_SHELL = (SHELL, "-c", 'test -x "$SHELL" && exec "$SHELL"; exec /bin/sh')
+HINT = "only its owner may attach to it"
+
+
+class TerminalFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A terminal to open: `command` is a line for the shell, `argv` a program with its arguments; neither means the user's shell.
+    `node` is one of the allocation's (default: its first). With `keep` it waits for clients as long as the allocation runs."""
+
+    id: str
+    request_id: str = ""
+    node: Short = ""
+    command: Argument = ""
+    argv: list[Argument] = []
+    environment: dict[str, Argument] = {}
+    cwd: str = ""
+    rows: int = 0
+    columns: int = 0
+    keep: bool = False
+
+
+async def open_terminal(context: Context, fields: TerminalFields) -> StepInfo:
+    """The terminal, on its way to its node; a repeat of the request gives the same one. Raises ApiError."""
+    allocation = _attachable(context, single(await find(context, fields.id)))
+    await record_access(context, "allocation.attach", allocation)
+    keep_s = 0.0 if fields.keep else float(setting_value(context.state.settings, KEEP))
+    asked = LaunchRequest(
+        launch_id=TERMINAL + _digest(launch_id(context, fields.request_id, allocation)),
+        argv=_argv(fields),
+        task_request=_one_task(fields, allocation),
+        env=check_environment(fields.environment),
+        cwd=check_path(fields.cwd, "cwd"),
+        pty=True,
+        rows=_cells(fields.rows, "rows"),
+        columns=_cells(fields.columns, "columns"),
+        overlap=True,
+        pmi="none",
+        terminal=TerminalOrder(keep_s=keep_s),
+    )
+    try:
+        return step_info(await step_service_of(context).launch(allocation, asked))
+    except StepRefused as refusal:
+        raise refused(refusal) from None
+
+
+def _attachable(context: Context, allocation: Allocation) -> Allocation:
+    name = allocation_id(allocation.number)
+    if allocation.user != context.user:
+        raise ApiError("forbidden", f"{name} belongs to {allocation.user}", hint=HINT)
+    if allocation.vcluster in context.state.audit.sensitive:
+        raise ApiError(
+            "forbidden",
+            f"{name} is sensitive work, and its terminals would have to be recorded, which is not possible yet",
+            hint="`lattice logs` shows its output",
+        )
+    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
+        raise not_running(allocation)
+    return allocation
+
+
+def _argv(fields: TerminalFields) -> tuple[str, ...]:
+    if fields.command and fields.argv:
+        raise BadField("command", "cannot be given with argv", hint="use one of them")
+    if len(fields.argv) > MAX_ARGUMENTS:
+        raise BadField("argv", "has too many words", current=f"{len(fields.argv):,}", limit=f"{MAX_ARGUMENTS:,}")
+    if fields.argv and not fields.argv[0]:
+        raise BadField("argv", "is empty", hint="name a program to run")
+    if fields.command:
+        return (SHELL, "-c", check_argument(fields.command, "command"))
+    return tuple(check_argument(word, f"argv[{place}]") for place, word in enumerate(fields.argv)) or OWN_SHELL
+
+
+def _one_task(fields: TerminalFields, allocation: Allocation) -> TaskRequest:
+    named = node_names([fields.node], "node") if fields.node else allocation.nodes[:1]
+    if len(named) > 1:
+        raise BadField("node", "names several nodes", hint="a terminal is on one node")
+    return TaskRequest(tasks=1, node_list=named, overcommit=True)
+
+
+def _cells(value: int, field: str) -> int:
+    if not 0 <= value <= MAX_CELLS:
+        raise BadField(field, f"{value} is not possible", limit=f"from 0 to {MAX_CELLS:,}")
+    return value
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -1,0 +1,92 @@
+"""`lattice attach`: a terminal inside a running allocation."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import CommandError, UsageError
+from lattice.cli.launching import terminal_shape
+from lattice.cli.terminal.attached import AttachedTerminal
+from lattice_sdk.models.steps import Step, TerminalRequest
+
+# What programs in the terminal need to know of the one that is here.
+PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    id: str
+    node: str = ""
+    terminal: str = ""
+    command: str = ""
+    keep: bool = False
+    tail: tuple[str, ...] | None = None
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "lattice attach [flags] ID [-- COMMAND [ARG...]]"
+    parser.description = (
+        "Opens a terminal in a running allocation, with your shell or a command. It takes no CPUs of its own. "
+        "Enter ~ . detaches: the terminal waits for its next client, 15 minutes unless the site says otherwise."
+    )
+    add = parser.add_argument
+    add("id", metavar="ID", help="allocation, as in a17")
+    add("--node", metavar="N", help="node of the allocation (default: its first)")
+    add("--terminal", metavar="T", help="go back to this terminal of the allocation, as in 3 or a17.3")
+    add("--command", metavar="C", help="run this line with the shell instead of your shell")
+    add("--keep", action="store_true", help="keep the terminal as long as the allocation, without a client too")
+
+
+def run(options: Options, context: Context) -> int:
+    if options.terminal:
+        return AttachedTerminal(context, _found(options, context), is_new=False).attend()
+    step = context.client.attach(options.id, request_for(options, context))
+    return AttachedTerminal(context, step, is_new=True).attend()
+
+
+def request_for(options: Options, context: Context) -> TerminalRequest:
+    if options.command and options.tail:
+        raise UsageError("--command cannot be used with a command after --")
+    rows, columns = terminal_shape()
+    environment = context.process.environment
+    return TerminalRequest(
+        node=options.node,
+        command=options.command,
+        argv=list(options.tail or ()),
+        environment={name: environment[name] for name in PASSED_ON if environment.get(name)},
+        rows=rows,
+        columns=columns,
+        keep=options.keep,
+    )
+
+
+def _found(options: Options, context: Context) -> Step:
+    given = {"--node": options.node, "--command": options.command, "--keep": options.keep, "--": options.tail}
+    for flag, value in given.items():
+        if value:
+            raise UsageError(f"{flag} cannot be used with --terminal", hint="it is for a new terminal")
+    number = options.terminal.rpartition(".")[2]
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise UsageError(f'"{options.terminal}" is not a terminal', hint="use its number, as in 3 or a17.3")
+    step = context.client.get_step(options.id, int(number))
+    hint = f"`lattice attach {step.allocation}` opens a new terminal"
+    if not step.is_terminal:
+        raise CommandError(f"{step.id} is a step, not a terminal", hint=hint)
+    if step.state == "ended":
+        raise CommandError(f"{step.id} has ended with code {step.exit_code or 0}", hint=hint)
+    return step
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    takes_tail=True,
+    examples=(
+        "lattice attach a17",
+        "lattice attach a17 --node n2 -- top",
+        'lattice attach a17 --command "nvidia-smi -l 1"',
+        "lattice attach a17 --terminal 3",
+    ),
+)

@@ -1,0 +1,130 @@
+"""`lattice attach` as people use it: on a terminal, through real servers, agents and shims."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lattice.testing import LocalCluster, eventually
+from lattice_sdk import Client
+from lattice_sdk.models.steps import TerminalRequest
+from lattice_sdk.step_streams import ScreenDrawn, TaskOutput
+from tests.conftest import require_program
+from tests.e2e.tmux import Window
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def alloc(cluster: LocalCluster) -> str:
+    """A running allocation whose script has all CPUs of two nodes."""
+    submitted = cluster.submit(["sleep", "600"], resources={"nodes": 2})
+    cluster.wait_state(submitted["id"], "Running")
+    return str(submitted["id"])
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client(retry_for_s=60) as made:
+        yield made
+
+
+@pytest.fixture
+def window(cluster: LocalCluster) -> Iterator[Window]:
+    require_program("tmux")
+    with Window(cluster) as made:
+        yield made
+
+
+def test_a_terminal_is_left_and_taken_up_again(cluster: LocalCluster, alloc: str, window: Window) -> None:
+    window.type(f"lattice attach {alloc} -- bash --norc")
+    window.until("bash-")
+    window.type("PS1='there> '; echo in $LATTICE_ALLOC_ID; stty size")
+    window.until(f"in {alloc}", "24 80")
+    window.resize(30, 100)
+    window.type("clear; stty size; x=kept")
+    window.until("30 100", "there>")
+    window.press("Enter")
+    window.keys("~.")
+    window.until("detached from", f"come back with: lattice attach {alloc} --terminal 0", "here>")
+    window.type(f"clear; lattice attach {alloc} --terminal 0")
+    assert "detached" not in window.until("30 100", "there>")
+    window.type("sleep 600")
+    window.press("C-c")
+    window.type("echo $x; exit 7")
+    window.until("kept")
+    window.until("here>")
+    window.type("echo code $?")
+    window.until("code 7")
+
+
+def test_a_terminal_on_any_node_passes_the_code_on(cluster: LocalCluster, alloc: str) -> None:
+    second = cluster.allocation(alloc)["nodes"][1]
+    done = cluster.cli(
+        "attach", alloc, "--node", second, "--command", "echo on $LATTICE_NODE_ID; tty; exit 9", check=False
+    )
+    assert (done.returncode, f"on {second}" in done.stdout, "/dev/pts/" in done.stdout) == (9, True, True), done
+    done = cluster.cli("attach", alloc, stdin="echo $((6 * 7)) here\nexit 3\n", check=False)
+    assert (done.returncode, "42 here" in done.stdout) == (3, True), done
+    done = cluster.cli("attach", alloc, "--", "no-such-program", check=False)
+    assert (done.returncode, "command not found" in done.stderr) == (127, True), done
+
+
+def test_wrong_ways_to_attach_are_refused_with_a_hint(cluster: LocalCluster, alloc: str, client: Client) -> None:
+    for _ in range(5):
+        client.attach(alloc, TerminalRequest(argv=["sleep", "600"]))
+    for words, told in (
+        (["attach", alloc], "you have 5 terminals already"),
+        (["attach", alloc, "--node", "n99"], "is not part of the allocation"),
+        (["attach", alloc, "--terminal", "x"], "is not a terminal"),
+        (["attach", alloc, "--terminal", "77"], f"no step {alloc}.77"),
+        (["attach", alloc, "--terminal", "0", "--keep"], "--keep cannot be used with --terminal"),
+        (["attach", "a99999"], "no allocation"),
+    ):
+        done = cluster.cli(*words, check=False)
+        assert done.returncode != 0
+        assert told in done.stderr
+        assert "hint:" in done.stderr
+    client.end_step(alloc, 0)
+    eventually(lambda: client.get_step(alloc, 0).state == "ended", "the end of the first")
+    done = cluster.cli("attach", alloc, "--terminal", f"{alloc}.0", check=False)
+    assert (done.returncode, f"{alloc}.0 has ended with code 143" in done.stderr) == (1, True), done
+
+
+def test_no_byte_is_lost_or_doubled_when_server_and_agent_die(
+    cluster: LocalCluster, alloc: str, client: Client
+) -> None:
+    """A client types numbered lines, which a program returns as they are, while what carries them is killed."""
+    terminal = client.attach(alloc, TerminalRequest(command="stty raw -echo; echo ready; exec cat"))
+    lines = [b"line %d of the many that are typed here\n" % number for number in range(3000)]
+    wanted = b"ready\n" + b"".join(lines)
+
+    def type_all() -> None:
+        offset, data = 0, b"".join(lines)
+        with cluster.client(retry_for_s=60) as typing:
+            while offset < len(data):
+                piece = data[offset : offset + 400]
+                offset = typing.feed_step(alloc, terminal.step, offset, piece, client_name="one").upto
+
+    stream = client.follow_step(alloc, terminal.step)
+    seen, deaths = b"", iter(("server", "agent"))
+    typist = threading.Thread(target=type_all, daemon=True)
+    due = len(wanted) // 5
+    for event in stream:
+        if isinstance(event, TaskOutput):
+            seen += event.data
+            if seen and not typist.ident:
+                typist.start()
+        if len(seen) > due and (role := next(deaths, "")):
+            cluster.wait_replaced(cluster.kill(role))
+            due += len(wanted) // 5
+        if len(seen) >= len(wanted):
+            break
+    stream.close()
+    typist.join(30)
+    assert seen == wanted
+    newcomer = client.follow_step(alloc, terminal.step, screen=True)
+    first = next(event for event in newcomer if isinstance(event, ScreenDrawn))
+    newcomer.close()
+    assert b"line 2999 of the many" in first.data
+    client.end_step(alloc, terminal.step)

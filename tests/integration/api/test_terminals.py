@@ -1,0 +1,60 @@
+"""Terminals over REST: who may open one where, and what is refused with which words."""
+
+from msgspec.structs import replace
+
+from lattice.core.machine.commands import SetVcluster
+from lattice.core.model.site.tenants import SENSITIVE
+from tests.integration.api.world import World, in_world
+
+
+async def submitted(world: World, **fields: object) -> str:
+    answer = await world.call("POST", "/allocations", {"entrypoint": ["true"], **fields})
+    assert answer.status == 201, answer.body
+    return str(answer.json()["id"])
+
+
+@in_world
+async def test_only_the_owner_may_attach_and_strangers_see_nothing(world: World) -> None:
+    path = f"/allocations/{await submitted(world)}/attach"
+    for token, status, told in (
+        (world.token("bert"), 403, "belongs to alice"),
+        (world.token("root", scope="admin"), 403, "belongs to alice"),
+        (world.token("zoe", tenants=("other",)), 404, "no allocation"),
+        (world.token("rita", scope="readonly"), 403, "your role does not allow"),
+    ):
+        answer = await world.call("POST", path, {}, token=token)
+        assert (answer.status, told in answer.error["message"]) == (status, True), answer.error
+
+
+@in_world
+async def test_work_that_waits_or_has_ended_has_no_terminals(world: World) -> None:
+    name = await submitted(world)
+    answer = await world.call("POST", f"/allocations/{name}/attach", {})
+    assert (answer.status, answer.error["current"]) == (409, "Pending")
+    assert f"lattice watch {name}" in answer.error["hint"]
+    await world.call("DELETE", f"/allocations/{name}")
+    answer = await world.call("POST", f"/allocations/{name}/attach", {})
+    assert (answer.status, answer.error["current"]) == (409, "Cancelled")
+
+
+@in_world
+async def test_wrong_requests_name_the_field(world: World) -> None:
+    name = await submitted(world)
+    await world.start_run(int(name[1:]))
+    for body, told in (
+        ({"command": "ls", "argv": ["ls"]}, "command"),
+        ({"argv": [""]}, "argv"),
+        ({"node": "n[1-2]"}, "several nodes"),
+        ({"rows": -1}, "rows"),
+        ({"nonsense": 1}, "nonsense"),
+    ):
+        answer = await world.call("POST", f"/allocations/{name}/attach", body)
+        assert (answer.status, told in answer.error["message"]) == (400, True), answer.error
+
+
+@in_world
+async def test_terminals_of_sensitive_work_are_refused_until_they_can_be_recorded(world: World) -> None:
+    vcluster = world.state.vclusters["default"]
+    await world.do(SetVcluster(vcluster=replace(vcluster, scheduler=SENSITIVE)))
+    answer = await world.call("POST", f"/allocations/{await submitted(world)}/attach", {})
+    assert (answer.status, "recorded" in answer.error["message"]) == (403, True), answer.error
