@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.shim.kernel_log import KernelLog, parse_victim
+from lattice.agent.shim.confinement.kernel_log import KernelLog, parse_victim
 
 LINE = (
     "6,2053,13656128501,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"

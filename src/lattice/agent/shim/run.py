@@ -17,8 +17,8 @@ import signal
 import time
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.kernel_log import out_of_memory
 from lattice.agent.shim.confinement.usage import Usage, waited_storage
-from lattice.agent.shim.kernel_log import out_of_memory
 from lattice.agent.shim.launch import Early, Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import Stream, replace_file

@@ -19,10 +19,12 @@ if __name__ == "__main__":
     _here = os.path.dirname(os.path.realpath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != _here]
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_here))))
+    from lattice.agent.shim.light import step_back, take_their_place
+
+    take_their_place()
 
 import fcntl
 import gc
-import getopt
 import resource
 import signal
 
@@ -34,11 +36,15 @@ from lattice.agent.shim.spawn import Inheritance
 from lattice.agent.shim.table import RunTable
 from lattice.agent.shim.tree import Forest
 
+if __name__ == "__main__":
+    step_back()
+
 SOCKET = "shim.sock"
 LOCK = "shim.lock"
 PID_FILE = "shim.pid"
 LOG = "shim.log"
 SWEEP_S = 10.0
+NAMES = ("--state-dir", "--output-limit", "--cgroup-root")
 USAGE = "usage: shim.py --state-dir DIR [--output-limit BYTES] [--cgroup-root NAME] [--detach]\n"
 
 EXIT_CANNOT_START = 1
@@ -58,18 +64,22 @@ class Options:
     __slots__ = ("cgroup_root", "detach", "output_limit", "state_dir")
 
     def __init__(self, arguments: list[str]) -> None:
-        names = ["state-dir=", "output-limit=", "cgroup-root=", "detach"]
+        given = dict.fromkeys(NAMES, "")
+        self.detach = "--detach" in arguments
+        words = iter(word for word in arguments if word != "--detach")
         try:
-            pairs, rest = getopt.getopt(arguments, "", names)
-            given = dict(pairs)
-            self.output_limit = int(given.get("--output-limit", DEFAULT_LIMIT_BYTES))
-            if rest or "--state-dir" not in given or self.output_limit < 1:
+            for word in words:
+                name, has_value, value = word.partition("=")
+                if name not in given:
+                    raise ValueError(f"unknown argument {word}")
+                given[name] = value if has_value else next(words, "")
+            self.output_limit = int(given["--output-limit"] or DEFAULT_LIMIT_BYTES)
+            if not given["--state-dir"] or self.output_limit < 1:
                 raise ValueError("wrong arguments")
-        except (getopt.GetoptError, ValueError) as error:
+        except ValueError as error:
             raise CannotStart(f"{error}\n{USAGE}", EXIT_USAGE) from None
         self.state_dir = os.path.realpath(given["--state-dir"])
-        self.cgroup_root = given.get("--cgroup-root", "")
-        self.detach = "--detach" in given
+        self.cgroup_root = given["--cgroup-root"]
 
 
 def default_cgroup_root(state_dir: str = ".") -> str:

@@ -16,11 +16,11 @@ import termios
 import time
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.kernel_log import Victim, out_of_memory
 from lattice.agent.shim.confinement.measuring import figures_of_group, figures_of_processes
 from lattice.agent.shim.confinement.usage import Usage, waited_storage
 from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import Journal
-from lattice.agent.shim.kernel_log import Victim, out_of_memory
 from lattice.agent.shim.launch import Launch, integer
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.output import replace_file

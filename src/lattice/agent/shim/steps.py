@@ -14,9 +14,9 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
+from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.journal import STDERR, STDOUT
-from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import make_namespace, mounts_of

@@ -29,10 +29,10 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import MAIN, Cgroup, CgroupRoot
+from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.files import MAX_S, lay
 from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions
-from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import KINDS, make_namespace
