@@ -1,11 +1,14 @@
 """An agent with good credentials that lies about foreign work, over a real stream."""
 
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
 from lattice.api.auth.node_certificates import NodeAuthority, NodeNames
-from lattice.api.auth.tokens import TokenVerifier
+from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agents.certificates import CertificateIssuer
 from lattice.control.nodes.admission import NodeAdmissions
 from lattice.control.steps.plan import StepPlan, encode_plan
@@ -16,7 +19,9 @@ from lattice.core.model.work.layout import Layout, TaskRequest
 from lattice.ports.clock import SystemClock
 from lattice.ports.nodes.steps import LaunchRequest
 from lattice.wire.pb import agent_pb2 as pb
+from lattice.wire.pb import certificates_pb2
 from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token, served
+from tests.unit.api.test_node_certificates import request
 
 
 async def begun(rig: Rig, agent: FakeAgent) -> int:
@@ -133,23 +138,46 @@ def test_a_message_of_very_many_small_ones_ends_the_session() -> None:
     served(scenario)
 
 
+@asynccontextmanager
+async def issuing(rig: Rig) -> AsyncIterator[Any]:
+    """The method that signs certificates for nodes."""
+    clock = SystemClock()
+    authority = NodeAuthority(SECRET, NodeNames("", ""), 3600)
+    server = grpc.aio.server()
+    CertificateIssuer(authority, clock, NodeAdmissions(rig.replica), verifier=TokenVerifier(SECRET, clock)).add_to(
+        server
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel.stream_unary("/lattice.v1.CertificateService/SignNodeCertificate")  # type: ignore[call-arg]
+    finally:
+        await server.stop(0)
+
+
 def test_a_certificate_is_asked_for_by_name_before_the_request_is_read() -> None:
     """Nothing is sent but the metadata: an answer can only come from somebody who does not wait for more."""
 
     async def scenario(rig: Rig) -> None:
-        clock = SystemClock()
-        authority = NodeAuthority(SECRET, NodeNames("", ""), 3600)
-        server = grpc.aio.server()
-        CertificateIssuer(authority, clock, NodeAdmissions(rig.replica), verifier=TokenVerifier(SECRET, clock)).add_to(
-            server
-        )
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        try:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                sign: Any = channel.stream_unary("/lattice.v1.CertificateService/SignNodeCertificate")  # type: ignore[call-arg]
-                assert await sign().code() is grpc.StatusCode.UNAUTHENTICATED
-        finally:
-            await server.stop(0)
+        async with issuing(rig) as sign:
+            assert await sign().code() is grpc.StatusCode.UNAUTHENTICATED
+
+    served(scenario)
+
+
+def test_an_enrolment_token_is_used_up_in_whatever_form_it_is_written() -> None:
+    token = sign_token(SECRET, user="e1", issued_at_s=int(time.time()), lifetime_s=600, kind="agent", node="e1")
+
+    async def asked(sign: Any, token: str) -> grpc.StatusCode:  # noqa: ANN401 - a method of gRPC
+        message = certificates_pb2.SignNodeRequest(node_id="e1", signing_request=request("e1")).SerializeToString()
+        call = sign([message], metadata=(("authorization", f"Bearer {token}"),))
+        return await call.code()  # type: ignore[no-any-return]
+
+    async def scenario(rig: Rig) -> None:
+        async with issuing(rig) as sign:
+            assert await asked(sign, token) is grpc.StatusCode.OK
+            for same in (token, f"{token}=", f"{token}=="):
+                assert await asked(sign, same) is not grpc.StatusCode.OK, same[-4:]
 
     served(scenario)

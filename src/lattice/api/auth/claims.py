@@ -72,7 +72,9 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
 def foreign_identity(claims: Mapping[str, Any], names: ClaimNames) -> Identity:
     """The caller behind a token of an identity provider. It names people and services, never allocations or single nodes."""
     user, expires_at = claims.get(names.user), claims.get("exp")
-    if not is_name(user) or not is_moment(expires_at):
+    if not is_moment(expires_at):
+        raise Unauthenticated(INVALID)
+    if not is_name(user):
         raise Unauthenticated(f'the token has no usable claim "{names.user}", which names the user')
     account = claims.get(names.account) if names.account else user
     if not is_name(account):

@@ -156,7 +156,8 @@ class CertificateIssuer:
         identity = self._verifier.verify(token)
         if identity.kind != "agent":
             raise NotANode("this token is not an agent's token")
-        digest = sha256(token.encode()).hexdigest()
+        # What is signed, without the signature: that may have more than one form (padding; of an elliptic curve, its mirror image).
+        digest = sha256(token.rpartition(".")[0].encode()).hexdigest()
         enrolment = Enrolment(token=digest, node="", key="", expires_at=identity.expires_at * 1000)
         return identity.node, identity.issued_at, enrolment
 
