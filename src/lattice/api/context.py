@@ -95,22 +95,22 @@ class Context:
 
         Refused when it does not exist, or is not among the caller's own and the permission does not reach all tenants.
         """
-        tenant = named or self.tenant
         own = self.identity.tenants
+        tenant = named or self.tenant or (own[0] if own else "")
+        reaches_all = self.reach(permission) is Reach.ALL
         if not tenant:
-            if own:
-                return own[0]
-            if self.reach(permission) is Reach.ALL:
+            if reaches_all:
                 return self.services.default_tenant
             raise ApiError("forbidden", "the token names no tenant", hint="ask for a token that names your tenant")
-        if self.reach(permission) is not Reach.ALL and tenant not in own:
+        if not reaches_all and tenant not in own:
             raise ApiError(
                 "forbidden",
                 f'you are not a member of tenant "{tenant[:80]}"',
                 hint=f"your tenants: {', '.join(own) or 'none'}",
             )
         if tenant not in self.state.tenants:
-            raise unknown("tenant", tenant, self.state.tenants)
+            known = self.state.tenants
+            raise unknown("tenant", tenant, known if reaches_all else [name for name in own if name in known])
         return tenant
 
     async def carry_out(self, command: AnyCommand, request_id: str, part: str = "") -> Accepted:

@@ -227,6 +227,21 @@ async def test_nothing_of_another_tenant_has_a_name(world: World) -> None:
 
 
 @in_world
+async def test_a_token_of_an_unknown_tenant_is_told_no_other_tenants_name(world: World) -> None:
+    """An identity provider may know tenants that the cluster does not."""
+    await two_tenants(world)
+    stranger = world.token("eve", tenants=("gamma", "alpha"))
+    for method, path, body in (
+        ("POST", "/allocations", {"entrypoint": ["true"]}),
+        ("POST", "/dags", {"allocations": [{"id": "x", "entrypoint": ["true"]}]}),
+        ("GET", "/allocations?tenant=gamma", None),
+    ):
+        answer = await world.call(method, path, body, token=stranger)
+        assert (answer.status, answer.error["hint"]) == (404, "known: alpha"), path
+    assert (await slurm(world, "sbatch", "--wrap", "true", token=stranger))["stderr"].count("beta") == 0
+
+
+@in_world
 async def test_a_vcluster_of_others_is_refused_as_one_that_does_not_exist(world: World) -> None:
     await two_tenants(world)
     answers = []
