@@ -85,9 +85,9 @@ class Site:
         return node is not None and node.state == "Ready"
 
     def has_recorded(self, text: str) -> bool:
-        """Whether a refusal with this in its words is in the audit chain."""
+        """Whether a refusal with this in its words is in the audit chain, with the address that it met."""
         with self.client as client:
-            return any(text in entry.detail for entry in client.query_audit())
+            return any(text in entry.detail and entry.subject == "127.0.0.1" for entry in client.query_audit())
 
     @contextlib.contextmanager
     def agent(self, node: str, *words: object, servers: str = "agents", **environment: str) -> Iterator["Agent"]:

@@ -227,9 +227,9 @@ class ServerParts:
         )
         return self.services
 
-    def _agent_refused(self, why: str) -> None:
+    def _agent_refused(self, why: str, source: str) -> None:
         if self.services is not None:
-            refused_login(self.services, why, "")
+            refused_login(self.services, why, source)
 
     # the end
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate, key_digest
 from lattice.api.grpc.agents.service import AgentService, bearer_token
+from lattice.api.grpc.calls import source_of
 from lattice.api.grpc.release import released
 from lattice.core.model.nodes.admission import Enrolment
 from lattice.ports.clock import Clock
@@ -30,11 +31,11 @@ StreamContext = grpc.aio.ServicerContext[bytes, bytes]
 MAX_REQUEST_BYTES = 64 << 10
 # a token for the agent that has shown a certificate
 Vouch = Callable[[ShownCertificate], str]
-# Called with the reason of a refusal.
-Refused = Callable[[str], None]
+# Called with the reason of a refusal, and the address that it met.
+Refused = Callable[[str, str], None]
 
 
-def nobody_hears(why: str) -> None:
+def nobody_hears(why: str, source: str) -> None:
     """For those who keep no record of refusals."""
 
 
@@ -70,7 +71,7 @@ class CertifiedAgents:
             shown = self._authority.shown(context.auth_context())
         except (NotANode, ValueError) as error:
             _log.warning("an agent's certificate is refused: %s", error, extra={"peer": context.peer()})
-            self._refused(f"an agent: {error}")
+            self._refused(f"an agent: {error}", source_of(context))
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         await self._agents.connect_as(messages, context, self._vouch(shown))
 
@@ -115,10 +116,10 @@ class CertificateIssuer:
             request = await _read(context)
             certificate = await self._signed(request, *caller)
         except Unauthenticated as error:
-            self._refused(f"a node's certificate: {error}")
+            self._refused(f"a node's certificate: {error}", source_of(context))
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except NotANode as error:
-            self._refused(f"a node's certificate: {error}")
+            self._refused(f"a node's certificate: {error}", source_of(context))
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
         except (LogError, ReplicaStopped):
             await context.abort(

@@ -22,6 +22,7 @@ from lattice.api.grpc.agents.session import (
     parsed,
 )
 from lattice.api.grpc.agents.values import BadMessage
+from lattice.api.grpc.calls import source_of
 from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey, Verifier
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -48,7 +49,7 @@ class AgentService:
         self,
         verifier: Verifier,
         registrar: Registrar | None = None,
-        refused: Callable[[str], None] = lambda why: None,
+        refused: Callable[[str, str], None] = lambda why, source: None,
     ) -> None:
         self._verifier = verifier
         self._on_refused = refused
@@ -100,7 +101,7 @@ class AgentService:
         try:
             token = await self._identify(context)
         except StreamRefused as refusal:
-            self._refused(refusal)
+            self._refused(refusal, context)
             await context.abort(refusal.code, str(refusal))
         await self.connect_as(messages, context, token)
 
@@ -118,12 +119,12 @@ class AgentService:
                 self._streams.discard(stream)
         except StreamRefused as refusal:
             if refusal.code in _NOT_WHO_THEY_SAY:
-                self._refused(refusal)
+                self._refused(refusal, context)
             await context.abort(refusal.code, str(refusal))
 
-    def _refused(self, refusal: StreamRefused) -> None:
+    def _refused(self, refusal: StreamRefused, context: Context) -> None:
         self.refusals += 1
-        self._on_refused(f"an agent: {refusal}")
+        self._on_refused(f"an agent: {refusal}", source_of(context))
 
     async def _identify(self, context: Context) -> str:
         """The token, verified before anything is read from the stream."""
