@@ -112,7 +112,7 @@ def refusal(status: int, code: str, message: str, **figures: str) -> Reply:
 def _handler_for(api: FakeApi) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 10
+        timeout = 120  # a busy machine may take long between two requests
         # The head of an answer and its body leave together, as from a real server.
         wbufsize = -1
 
