@@ -106,6 +106,20 @@ def test_what_cannot_be_started_is_refused_with_a_reason(
     wait_for(lambda: shim.groups() == [], "the cgroups to be removed")
 
 
+@pytest.mark.root
+def test_what_lies_in_a_directory_of_others_cannot_be_told_by_entering_it(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    private = root_shim.scratch / "private"
+    (private / "there").mkdir(parents=True)
+    private.chmod(0o700)
+    for number, name in enumerate(("there", "not-there"), 1):
+        place = private / name
+        answer = agent.ask(
+            "start", **{**root_shim.request(number, "true"), "cwd": str(place), "uid": 65534, "gid": 65534}
+        )
+        assert (answer["ok"], answer["error"]) == (False, f"cannot enter directory {place}: Permission denied")
+
+
 def test_program_is_looked_up_in_the_path_of_the_run(shim: ShimProcess, agent: Client) -> None:
     tool = shim.scratch / "bin" / "sh"
     tool.parent.mkdir()
