@@ -14,6 +14,7 @@ from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
 from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key, write_text
 from lattice.agent.shim.limits import Limits
 from lattice.agent.shim.step import StepCgroup
+from lattice.testing import eventually
 from tests.conftest import missing
 
 HYBRID = """\
@@ -220,9 +221,14 @@ def test_share_of_the_cpus_is_not_exceeded(root: CgroupRoot) -> None:
         began = time.monotonic()
         assert process.wait(60) == 0
     assert time.monotonic() - began > 1.0  # 0.3 s of CPU at a fifth of one
-    throttled_s = group.usage().throttled_s
-    assert throttled_s is not None
-    assert throttled_s > 0
+    assert group.usage().throttled_s is not None
+    # On a busy machine it gets less than that anyway, but more than a fiftieth.
+    slow = root.create("alloc-1.2", Limits(cpus=0.02))
+    with start_in(slow, "while :; do :; done"):
+        try:
+            eventually(lambda: slow.usage().throttled_s, "it was held back")
+        finally:
+            slow.kill()
 
 
 @pytest.mark.root
