@@ -128,3 +128,26 @@ def test_no_byte_is_lost_or_doubled_when_server_and_agent_die(
     newcomer.close()
     assert b"line 2999 of the many" in first.data
     client.end_step(alloc, terminal.step)
+
+
+def test_a_session_ends_with_its_shell_and_that_ones_code(cluster: LocalCluster, window: Window) -> None:
+    window.type("lattice session --walltime=10m --name=by-hand; echo code $?")
+    [session] = eventually(lambda: cluster.get("/allocations?state=Running")["items"], "the session", within_s=30)
+    eventually(lambda: cluster.get(f"/allocations/{session['id']}/steps")["items"], "its terminal", within_s=30)
+    window.type("echo in $LATTICE_ALLOC_ID; exit 4")
+    window.until(f"in {session['id']}", "code 4")
+    ended = cluster.wait_end(session["id"])
+    assert (ended["state"], ended["exit_code"], ended["name"]) == ("Failed", 4, "by-hand")
+
+
+def test_a_session_that_waits_says_why_and_is_cancelled_by_control_c(
+    cluster: LocalCluster, alloc: str, window: Window
+) -> None:
+    window.type("lattice session --walltime=10m --nodes=2; echo code $?")
+    window.until("is pending:")
+    window.press("C-c")
+    window.until("is being cancelled", "code 130")
+    done = cluster.cli("session", check=False)
+    assert (done.returncode, "a session needs a walltime" in done.stderr) == (2, True)
+    done = cluster.cli("session", "--walltime=1h", "--", "hostname", check=False)
+    assert (done.returncode, "a session takes no command" in done.stderr) == (2, True)

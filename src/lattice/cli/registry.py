@@ -205,6 +205,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "status": Leaf("work.status", "show allocations"),
     "explain": Leaf("work.explain", "explain why allocations are pending, when they will start, and how they ended"),
     "launch": Leaf("work.launch", "run tasks on the nodes of a running allocation"),
+    "session": Leaf("terminal.session", "request nodes and work on them in a terminal"),
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
     "steps": Leaf("work.steps", "list the steps of an allocation"),
     "wait": Leaf("work.wait", "wait for allocations to finish"),

@@ -124,6 +124,14 @@ async def test_a_terminal_in_a_job_of_many_tasks_is_one_task(world: World) -> No
 
 
 @in_world
+async def test_a_terminal_in_a_named_job_does_not_wait_for_its_steps(world: World) -> None:
+    service, inside = await job_of_two_nodes(world)
+    await srun(world, "--jobid", inside["SLURM_JOB_ID"], "--pty", "bash")
+    await srun(world, "--jobid", inside["SLURM_JOB_ID"], "hostname")
+    assert [asked.overlap for asked in service.asked] == [True, False]
+
+
+@in_world
 async def test_overcommit_distribution_and_immediate_reach_the_step(world: World) -> None:
     service, inside = await job_of_two_nodes(world)
     answer = await srun(world, "-O", "-n", "12", "-m", "cyclic", "-I", "hostname", **inside)

@@ -46,6 +46,7 @@ async def test_wrong_requests_name_the_field(world: World) -> None:
         ({"argv": [""]}, "argv"),
         ({"node": "n[1-2]"}, "several nodes"),
         ({"rows": -1}, "rows"),
+        ({"ends_allocation": True, "node": "n2"}, "ends_allocation"),
         ({"nonsense": 1}, "nonsense"),
     ):
         answer = await world.call("POST", f"/allocations/{name}/attach", body)

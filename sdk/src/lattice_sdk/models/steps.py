@@ -81,7 +81,7 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A terminal to open: `command` is a line for the shell, `argv` a program with its arguments; neither means the user's shell.
-    With `keep` it waits for clients as long as the allocation runs."""
+    With `keep` it waits for clients as long as the allocation runs. With `ends_allocation` that ends with it, and with its exit code."""
 
     node: str = ""
     command: str = ""
@@ -91,6 +91,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int = 0
     columns: int = 0
     keep: bool = False
+    ends_allocation: bool = False
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):

@@ -30,7 +30,8 @@ HINT = "only its owner may attach to it"
 
 class TerminalFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A terminal to open: `command` is a line for the shell, `argv` a program with its arguments; neither means the user's shell.
-    `node` is one of the allocation's (default: its first). With `keep` it waits for clients as long as the allocation runs."""
+    `node` is one of the allocation's (default: its first). With `keep` it waits for clients as long as the allocation runs.
+    With `ends_allocation` that ends with it, and with its exit code."""
 
     id: str
     request_id: str = ""
@@ -42,6 +43,7 @@ class TerminalFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rows: int = 0
     columns: int = 0
     keep: bool = False
+    ends_allocation: bool = False
 
 
 async def open_terminal(context: Context, fields: TerminalFields) -> StepInfo:
@@ -60,7 +62,7 @@ async def open_terminal(context: Context, fields: TerminalFields) -> StepInfo:
         columns=_cells(fields.columns, "columns"),
         overlap=True,
         pmi="none",
-        terminal=TerminalOrder(keep_s=keep_s),
+        terminal=TerminalOrder(keep_s=keep_s, ends_run=fields.ends_allocation),
     )
     try:
         return step_info(await step_service_of(context).launch(allocation, asked))
@@ -99,6 +101,8 @@ def _one_task(fields: TerminalFields, allocation: Allocation) -> TaskRequest:
     named = node_names([fields.node], "node") if fields.node else allocation.nodes[:1]
     if len(named) > 1:
         raise BadField("node", "names several nodes", hint="a terminal is on one node")
+    if fields.ends_allocation and named != allocation.nodes[:1]:
+        raise BadField("ends_allocation", "is for a terminal on the first node", hint=f"use {allocation.nodes[0]}")
     return TaskRequest(tasks=1, node_list=named, overcommit=True)
 
 

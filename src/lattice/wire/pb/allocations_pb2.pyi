@@ -978,7 +978,7 @@ class StreamLogsResponse(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., piece: _Optional[_Union[PieceView, _Mapping]] = ..., restart: _Optional[_Union[Restart, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
 class AttachRequest(_message.Message):
-    __slots__ = ("id", "request_id", "node", "command", "argv", "environment", "cwd", "rows", "columns", "keep")
+    __slots__ = ("id", "request_id", "node", "command", "argv", "environment", "cwd", "rows", "columns", "keep", "ends_allocation")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -996,6 +996,7 @@ class AttachRequest(_message.Message):
     ROWS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     KEEP_FIELD_NUMBER: _ClassVar[int]
+    ENDS_ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     node: str
@@ -1006,7 +1007,8 @@ class AttachRequest(_message.Message):
     rows: int
     columns: int
     keep: bool
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., node: _Optional[str] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ...) -> None: ...
+    ends_allocation: bool
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., node: _Optional[str] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ..., ends_allocation: _Optional[bool] = ...) -> None: ...
 
 class NodeRanks(_message.Message):
     __slots__ = ("node", "tasks", "ranks")

@@ -227,7 +227,8 @@ def _submission(
         rows=24 if step.pty else 0,
         columns=80 if step.pty else 0,
         no_kill=not step.kills_on_failure,
-        overlap=step.overlap,
+        # A terminal in running work does not wait for its steps to end.
+        overlap=step.overlap or bool(step.pty and step.jobid),
         pmi=step.mpi,
         time=f"{job.time_s}s" if job.time_s and job.time_s != UNLIMITED else "",
     )

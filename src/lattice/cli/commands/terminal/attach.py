@@ -21,6 +21,7 @@ class Options:
     terminal: str = ""
     command: str = ""
     keep: bool = False
+    ends_allocation: bool = False  # set by `lattice session` alone
     tail: tuple[str, ...] | None = None
 
 
@@ -58,6 +59,7 @@ def request_for(options: Options, context: Context) -> TerminalRequest:
         rows=rows,
         columns=columns,
         keep=options.keep,
+        ends_allocation=options.ends_allocation,
     )
 
 
