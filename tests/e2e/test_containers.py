@@ -1,5 +1,6 @@
 """Containers end to end: work of an ordinary user inside an image, confined, with steps, and gone without a trace."""
 
+import json
 import os
 import pwd
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
+from tests.image_registry import RegistryProcess, running_registry
 from tests.oci_files import busybox_layer, layer, make_layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
@@ -50,10 +52,18 @@ def layout(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(place: Path, home: Path) -> Iterator[LocalCluster]:
+def registry(place: Path) -> Iterator[RegistryProcess]:
+    (place / "registry").mkdir()
+    with running_registry(place / "registry") as registry:
+        yield registry
+
+
+@pytest.fixture(scope="module")
+def cluster(place: Path, home: Path, registry: RegistryProcess) -> Iterator[LocalCluster]:
     (place / "cluster").mkdir()
     (place / "cluster").chmod(0o755)
-    with LocalCluster(nodes=2, directory=place / "cluster") as cluster:
+    settings = {"images.registries": json.dumps([{"host": registry.host}])}
+    with LocalCluster(nodes=2, directory=place / "cluster", settings=settings) as cluster:
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
         yield cluster
 
@@ -241,6 +251,73 @@ def test_squashfs_file_and_named_image_are_containers_as_well(
     subprocess.run([*batch, "--container-workdir=/usr"], env=cluster.environment(), cwd=home, check=True, timeout=60)
     assert (home / "out").read_text() == "tool of\n/usr\n"
     assert 'unknown image "tny/1.0:v1"' in refused(cluster, home, "--image", "tny/1.0:v1")
+    check_nothing_is_left(place)
+
+
+def test_image_of_a_registry_runs_everywhere_and_keeps_its_bytes(
+    cluster: LocalCluster, home: Path, layout: Path, place: Path, registry: RegistryProcess
+) -> None:
+    registry.push_layout(layout, "tools/tiny")
+    reference = f"{registry.host}/tools/tiny:v1"
+    held = ("submit", "-q", "--hold", "--image", f"docker://{reference}", "--", "tool")
+    waiting = as_user(cluster, *held, cwd=home).stdout.strip()
+    submit = ("submit", "-q", "--nodes", "2", "--image", reference, "--", "sh", "-c", "touch up; exec sleep 300")
+    number = as_user(cluster, *submit, cwd=home).stdout.strip()
+    eventually(lambda: (home / "up").exists() or None, "the work to begin")
+    (home / "up").unlink()
+    step = as_user(cluster, "launch", "--alloc", number, "-N", "2", "-n", "2", "tool", cwd=home)
+    assert step.stdout == "tool of image\n" * 2
+    as_user(cluster, "cancel", number, cwd=home)
+    # The tag means something else from now on; what was submitted before keeps its image.
+    make_layout(place / "other", [busybox_layer(), layer([("opt/tool", b"#!/bin/sh\necho another tool\n")])])
+    registry.push_layout(place / "other", "tools/tiny")
+    cluster.cli("compat-aliases")
+    programs = Path(sys.prefix) / "libexec" / "slurm"
+    pyxis = f"--container-image={reference.replace('/', '#', 1)}"
+    batch = [str(programs / "sbatch"), "--wait", pyxis, f"--output={home}/batch", "--wrap=/opt/tool"]
+    subprocess.run(batch, env=cluster.environment(), cwd=home, check=True, timeout=60)
+    assert (home / "batch").read_text() == "another tool\n"
+    run = [str(programs / "srun"), "-N1", "-n1", pyxis, "/opt/tool"]
+    done = subprocess.run(
+        run, env=cluster.environment(), cwd=home, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "another tool\n"
+    registry.stop()
+    try:
+        # It is in the cache; nothing new can be named.
+        as_user(cluster, "release", waiting, cwd=home)
+        assert cluster.wait_end(waiting)["state"] == "Completed"
+        assert as_user(cluster, "logs", waiting, cwd=home).stdout == "tool of image\n"
+        assert f"the registry {registry.host} does not answer" in refused(cluster, home, "--image", reference)
+    finally:
+        registry.start()
+    assert "unknown image" in refused(cluster, home, "--image", f"{registry.host}/tools/tny:v1")
+    assert "takes no images from example.org" in refused(cluster, home, "--image", "example.org/tools/tiny:v1")
+    check_nothing_is_left(place)
+
+
+def test_image_that_vanished_or_was_damaged_is_named(
+    cluster: LocalCluster, home: Path, place: Path, registry: RegistryProcess
+) -> None:
+    for number, (name, why) in enumerate(
+        [("gone", "does not have it any more"), ("damaged", "other bytes than its name")]
+    ):
+        folder = place / name
+        digest = make_layout(folder, [layer([("file", os.urandom(5000))])])
+        registry.push_layout(folder, f"tools/{name}")
+        submit = ("submit", "-q", "--hold", "--image", f"{registry.host}/tools/{name}:v1", "--", "true")
+        work = as_user(cluster, *submit, cwd=home).stdout.strip()
+        largest = max((folder / "blobs" / "sha256").iterdir(), key=lambda path: path.stat().st_size).name
+        stored = registry.folder / "data/docker/registry/v2/blobs/sha256" / largest[:2] / largest / "data"
+        if number:
+            stored.write_bytes(bytes(stored.stat().st_size))
+        else:
+            stored.unlink()
+        as_user(cluster, "release", work, cwd=home)
+        ended = cluster.wait_end(work)
+        assert (ended["state"], ended["cause"]) == ("Failed", "launch")
+        assert why in ended["message"]
+        assert digest not in os.listdir(place / "cluster" / "cache" / "uenv")
     check_nothing_is_left(place)
 
 

@@ -87,6 +87,7 @@ from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
+from lattice.ports.nodes.blobs import BlobSource
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
@@ -110,13 +111,13 @@ def boot_now() -> float:
 class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
-    def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
+    def __init__(self, settings: Settings, store: ObjectStore | None, blobs: BlobSource | None = None) -> None:
         self.settings = self._settings = settings
         self._facts = settings.facts
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._images, facts = NodeImages(settings.cache_dir), settings.facts
+        self._images, facts = NodeImages(settings.cache_dir, blobs), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
         self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)

@@ -66,7 +66,7 @@ def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchH
     hooks: list[LaunchHook] = []
     if settings.hooks.prologue or settings.hooks.epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
-    hooks.append(ImagesHook(containers.cache))
+    hooks.append(ImagesHook(containers.fetcher))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
     hooks.append(ContainerHook(containers))

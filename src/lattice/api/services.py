@@ -29,7 +29,7 @@ from lattice.ports.quorum.servers import Membership, QuorumView
 from lattice.ports.scheduling import SchedulingView
 from lattice.ports.site.audit import AuditService
 from lattice.ports.site.identity import Verifier
-from lattice.ports.site.images import ImageRegistry
+from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.submit_filter import SubmitFilter
 
 
@@ -71,6 +71,7 @@ class Services:
     slurm: SlurmNames = field(default_factory=SlurmNames)
     submit_filter: SubmitFilter | None = None
     images: ImageRegistry | None = None  # None where the site has none
+    registries: ContainerRegistries | None = None  # None where users may name no registry
     ring: ChangeRing | None = None  # the server's own, which outlives these services; None = one of their own
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)

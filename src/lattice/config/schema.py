@@ -370,11 +370,23 @@ class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32  # wipes that run at the same time
 
 
+class RegistrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A registry that speaks OCI distribution, from which `--image HOST/REPOSITORY:TAG` may be taken."""
+
+    host: Annotated[
+        str, Meta(pattern=r"^(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$")
+    ]  # as users write it: HOST or HOST:PORT
+    username: str = ""  # account of the servers there; empty = none
+    password: str = ""  # its password or access token, by reference: file://, env:// or vault://
+    plain_http: bool = False  # asked without TLS, as a registry on the same machine always is
+
+
 class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where names of images (`--uenv`) come from."""
 
     # folder with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
     directory: str = ""
+    registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries
 
 
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -204,7 +204,7 @@ true
         assert (container.writable, container.no_home) == (True, True)
         assert world.state.allocations[1].request.features == ("container",)
         for words, message in [
-            (["--container-image=nvcr.io#nvidia/pytorch:24.01-py3"], "an image of a registry is not supported"),
+            (["--container-image=nvcr.io#nvidia/pytorch:24.01-py3"], "takes no images from nvcr.io"),
             (["--container-image=greter/1.0:v1"], f"did you mean {LABEL}"),
             (["--container-image=/x.sqsh"], "is given without its digest"),
             (["--container-name=x"], "--container-name: containers have no names"),

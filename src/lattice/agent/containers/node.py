@@ -3,7 +3,6 @@
 import asyncio
 import pwd
 import shutil
-import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast
@@ -13,7 +12,8 @@ import msgspec
 from lattice.agent.containers.bundle import container_environment, make_bundle
 from lattice.agent.containers.holder import CannotHold, Held, SourceRefused, hold
 from lattice.agent.containers.oci_hooks import Hooks
-from lattice.agent.images.cache import CacheFull, FetchStopped, ImageCache, SourceFailed, WrongDigest
+from lattice.agent.images.cache import CacheFull, FetchStopped, SourceFailed, WrongDigest
+from lattice.agent.images.fetching import ImageFetcher, Say
 from lattice.agent.images.layouts import Unpacked
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.agent.images.node import NodeImages
@@ -21,6 +21,7 @@ from lattice.agent.images.sources import Reader
 from lattice.agent.runs.launch import Account
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ContainerOrder, StartOrder
+from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 
 FEATURE = "container"
 NAMESPACE = "namespace"  # the shim's word for a file system that was made elsewhere
@@ -47,11 +48,11 @@ def find_runtime(wanted: str) -> str:
 
 
 class NodeContainers:
-    """`cache` is None on a node that mounts no images. `_held` are those that the shim has not taken over yet, by the folder."""
+    """`fetcher` is None on a node that mounts no images. `_held` are those that the shim has not taken over yet, by the folder."""
 
     def __init__(self, settings: ContainerSettings, images: NodeImages, state_dir: Path, programs: str) -> None:
         self._settings = settings
-        self.cache = images.cache
+        self.fetcher = images.fetcher
         self._state_dir = state_dir
         self._programs = programs
         self._held: dict[str, Held] = {}
@@ -60,10 +61,12 @@ class NodeContainers:
     def features(self, mount_kinds: Collection[str]) -> set[str]:
         """What the node can offer, given what its shim understands."""
         has_tools = all(shutil.which(name, path=SEARCHED) for name in NEEDED)
-        is_there = self.cache is not None and self._settings.runtime and NAMESPACE in mount_kinds and has_tools
+        is_there = self.fetcher is not None and self._settings.runtime and NAMESPACE in mount_kinds and has_tools
         return {FEATURE} if is_there else set()
 
-    async def enter(self, order: StartOrder, request: dict[str, object], *, make: bool = True) -> None:
+    async def enter(
+        self, order: StartOrder, request: dict[str, object], *, make: bool = True, say: Say = lambda _: None
+    ) -> None:
         """Lets what is requested happen inside. Without `make` the container is there already: only the environment is prepared.
 
         Raises ImageRefused and ImageUnavailable. What was made is held until `release`.
@@ -71,9 +74,9 @@ class NodeContainers:
         container = order.container
         if container is None:
             return
-        if self.cache is None or not self._settings.runtime:
+        if self.fetcher is None or not self._settings.runtime:
             raise ImageUnavailable("container: this node has no container runtime")
-        path, about, person = await self._obtain(container, order.user, request)
+        path, about, person = await self._obtain(self.fetcher, container, order.user, request, say)
         environment = cast("dict[str, str]", request["env"])
         request["env"] = container_environment(environment, about, self._programs)
         request["sealed"] = True
@@ -109,24 +112,20 @@ class NodeContainers:
             task.add_done_callback(self._tasks.discard)
 
     async def _obtain(
-        self, container: ContainerOrder, user: str, request: Mapping[str, object]
+        self, fetcher: ImageFetcher, container: ContainerOrder, user: str, request: Mapping[str, object], say: Say
     ) -> tuple[Path, Unpacked, Account]:
-        cache = cast("ImageCache", self.cache)
         uid, gid = cast("int", request["uid"]), cast("int", request["gid"])
         groups = tuple(cast("list[int]", request.get("groups") or []))
         reader = Reader(name=user, uid=uid, gid=gid, groups=groups)
-        stopped = threading.Event()
         try:
-            path = await asyncio.to_thread(cache.obtain, container.image, reader, stopped.is_set)
-        except (WrongDigest, SourceFailed, BadImage) as error:
+            path = await fetcher.obtain(container.image, reader, say)
+        except (WrongDigest, SourceFailed, BlobRefused, BadImage) as error:
             raise ImageRefused(f"container: {error}") from error
-        except (CacheFull, OSError) as error:
+        except (CacheFull, BlobUnavailable, OSError) as error:
             raise ImageUnavailable(f"container: {error}") from error
         except FetchStopped:
             raise ImageUnavailable("container: the fetch was stopped") from None
-        finally:
-            stopped.set()
-        about = await asyncio.to_thread(cache.unpacked, container.image.digest)
+        about = await asyncio.to_thread(fetcher.cache.unpacked, container.image.digest)
         person = await asyncio.to_thread(_person, user, uid, gid, groups)
         return path, about, person
 

@@ -9,7 +9,7 @@ from lattice.agent.hooks.runner import CONTAINER
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.ports.nodes.agents import StartOrder
 
-CONTAINER_TIMEOUT_S = 3600.0  # a large image through a slow link, unpacked
+CONTAINER_TIMEOUT_S = 6 * 3600.0  # a large image through a slow link, unpacked; a fetch that stalls ends earlier
 
 
 class ContainerHook:
@@ -27,7 +27,7 @@ class ContainerHook:
 
     async def prepare(self, launch: Launch) -> None:
         try:
-            await self._containers.enter(launch.order, launch.request)
+            await self._containers.enter(launch.order, launch.request, say=launch.say)
         except ImageRefused as refusal:
             raise RunImpossible(str(refusal)) from refusal
         except ImageUnavailable as failure:

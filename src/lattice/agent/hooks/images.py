@@ -9,32 +9,32 @@ import msgspec
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.agent.hooks.runner import IMAGES
-from lattice.agent.images.cache import ImageCache
+from lattice.agent.images.fetching import ImageFetcher
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
 from lattice.ports.nodes.agents import StartOrder
 
-IMAGES_TIMEOUT_S = 1800.0  # a large image through a slow link
+IMAGES_TIMEOUT_S = 6 * 3600.0  # a large image through a slow link; one that does not get any further ends earlier
 REPORT = "images.json"
 
 
 class ImagesHook:
-    """`cache` is None on a node that cannot mount images."""
+    """`fetcher` is None on a node that cannot mount images."""
 
     name = IMAGES
     timeout_s = IMAGES_TIMEOUT_S
     undoes_unrecorded = False
 
-    def __init__(self, cache: ImageCache | None) -> None:
-        self._cache = cache
+    def __init__(self, fetcher: ImageFetcher | None) -> None:
+        self._fetcher = fetcher
 
     def applies(self, order: StartOrder) -> bool:
         return bool(order.images)
 
     async def prepare(self, launch: Launch) -> None:
-        if self._cache is None:
+        if self._fetcher is None:
             raise HookFailed("images: this node has no image cache")
         try:
-            report = await add_images(launch.order, launch.request, self._cache)
+            report = await add_images(launch.order, launch.request, self._fetcher, launch.say)
         except ImageRefused as refusal:
             raise RunImpossible(str(refusal)) from refusal
         except ImageUnavailable as failure:

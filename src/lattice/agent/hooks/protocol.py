@@ -33,6 +33,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     order: StartOrder
     request: dict[str, object]
     leave: Callable[[Left], None]
+    say: Callable[[str], None] = lambda _: None  # tells the servers how far a slow hook is: the start is not lost then
 
     @property
     def owner(self) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left, RunImpossible
@@ -24,9 +25,11 @@ class HookRunner:
         hooks: Sequence[LaunchHook],
         folder_of: Callable[[RunKey], Path],
         settle: Callable[[Mapping[str, object]], None] = lambda _: None,
+        say: Callable[[RunKey, str], None] = lambda key, text: None,
     ) -> None:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
+        self._say = say
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
@@ -49,7 +52,12 @@ class HookRunner:
             if not hook.applies(order):
                 continue
             try:
-                launch = Launch(order=order, request=request, leave=self._leaver(order.key, hook.name, record))
+                launch = Launch(
+                    order=order,
+                    request=request,
+                    leave=self._leaver(order.key, hook.name, record),
+                    say=partial(self._say, order.key),
+                )
                 await self._bounded(hook, hook.prepare(launch))
             except (HookFailed, RunImpossible):
                 await self.undo(order.key, order.allocation_id)

@@ -3,6 +3,7 @@
     CACHE/uenv/DIGEST.squashfs   the image
     CACHE/uenv/DIGEST.json       what it is called, when it was used last, in which boot of the node its bytes were verified
     CACHE/uenv/DIGEST.part       an image on its way, locked by its fetcher
+    CACHE/uenv/DIGEST.blob       what has come of an image of a registry so far; the next fetch continues from there
     CACHE/uenv/DIGEST.unpack/    the layers of an OCI image on its way; its digest is that of the manifest
 
 An image is in use while a loop device lies over it; the kernel tells, so that no crash leaves a pin behind. Functions here wait for
@@ -20,20 +21,25 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.images.layouts import LayoutBlobs, Unpacked, blob_order, unpack
+from lattice.agent.images.layouts import BlobStore, LayoutBlobs, RegistryBlobs, Unpacked, blob_order, unpack
+from lattice.agent.images.pulling import Pull
 from lattice.agent.images.sources import FetchStopped, Reader, SourceFailed, identify, read_pieces
 from lattice.agent.images.unpacking import UnpackingFailed
 from lattice.images.containers import OCI
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.blobs import BlobRefused, BlobSource, BlobUnavailable
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOPS = Path("/sys/block")
 MAX_KNOWN_FILES = 10_000
 DEFAULT_MIN_FREE = 1 << 30
 UNPACKING = ".unpack"
+COMING = ".blob"
+KEEP_COMING_S = 86400.0  # what came of an image that no run waits for any more
+NO_REGISTRIES = "this node takes no images from registries"
 
-Progress = Callable[[int], None]
+Progress = Callable[[int, int], None]  # bytes so far, and all that there will be; 0 = not known
 
 
 class WrongDigest(Exception):
@@ -62,8 +68,15 @@ _encoder = msgspec.json.Encoder()
 class ImageCache:
     """`min_free` bytes of the disk are left to others."""
 
-    def __init__(self, root: Path, min_free: int = DEFAULT_MIN_FREE, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        root: Path,
+        min_free: int = DEFAULT_MIN_FREE,
+        now_s: Callable[[], float] = time.time,
+        remote: BlobSource | None = None,
+    ) -> None:
         self._folder = root / "uenv"
+        self._remote = remote
         self._min_free = min_free
         self._now_s = now_s
         self._boot_id = BOOT_ID.read_text().strip()
@@ -76,8 +89,10 @@ class ImageCache:
         for part in self._folder.glob("*.part"):
             with contextlib.suppress(OSError, BlockingIOError), open(part, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(part.with_suffix(UNPACKING), ignore_errors=True)
                 part.unlink()
+        for left in (*self._folder.glob(f"*{UNPACKING}"), *self._folder.glob(f"*{COMING}")):
+            if not left.with_suffix(".part").exists() and self._now_s() - left.stat().st_mtime > KEEP_COMING_S:
+                _remove(left)
 
     def path(self, digest: str) -> Path:
         return self._folder / f"{digest}.squashfs"
@@ -87,11 +102,11 @@ class ImageCache:
         image: ImageOrder,
         reader: Reader,
         is_stopped: Callable[[], bool] = lambda: False,
-        progress: Progress = lambda _: None,
+        progress: Progress = lambda done, total: None,
     ) -> Path:
         """The image's file, verified in this boot, with bytes that the reader may read.
 
-        Raises SourceFailed, WrongDigest, CacheFull, FetchStopped and OSError.
+        Raises SourceFailed, WrongDigest, BadImage, CacheFull, BlobUnavailable, FetchStopped and OSError.
         """
         path = self.path(image.digest)
         with self._alone(image.digest, is_stopped) as part:
@@ -115,12 +130,18 @@ class ImageCache:
     def _bring(
         self, image: ImageOrder, reader: Reader, part: Path, is_stopped: Callable[[], bool], progress: Progress
     ) -> tuple[Path, Unpacked | None]:
+        if image.kind != OCI and _is_remote(image):
+            return self._pull(image, part.with_suffix(COMING), is_stopped, progress), None
         if image.kind != OCI:
             self._fetch(image, reader, part, is_stopped, progress)
             return part, None
         folder = part.with_suffix(UNPACKING)
         try:
-            return unpack(image, LayoutBlobs(image, reader, is_stopped), folder, self._room(), is_stopped, progress)
+            return unpack(image, self._blobs(image, reader, is_stopped), folder, self._room(), is_stopped, progress)
+        except (BlobUnavailable, FetchStopped) as error:
+            if not _is_remote(image) or isinstance(error, BlobRefused):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise  # what has come is kept for the next fetch
         except UnpackingFailed as error:
             shutil.rmtree(folder, ignore_errors=True)
             if is_stopped():
@@ -131,6 +152,36 @@ class ImageCache:
             if isinstance(error, BadImage):
                 raise BadImage(f"{image.reference}: {error}") from error
             raise
+
+    def _blobs(self, image: ImageOrder, reader: Reader, is_stopped: Callable[[], bool]) -> BlobStore:
+        if not _is_remote(image):
+            return LayoutBlobs(image, reader, is_stopped)
+        if self._remote is None:
+            raise BlobUnavailable(NO_REGISTRIES)
+        return RegistryBlobs(image, Pull(self._remote, is_stopped))
+
+    def _pull(self, image: ImageOrder, path: Path, is_stopped: Callable[[], bool], progress: Progress) -> Path:
+        """A squashfs file behind a URL."""
+        if self._remote is None:
+            raise BlobUnavailable(NO_REGISTRIES)
+        self._check_room(image)
+        done = 0
+
+        def count(size: int) -> None:
+            nonlocal done
+            done += size
+            progress(done, image.size)
+
+        try:
+            Pull(self._remote, is_stopped).fetch(image.source, image.digest, image.size or self._room(), path, count)
+        except BlobRefused:
+            path.unlink(missing_ok=True)
+            raise
+        except BadImage as error:
+            raise WrongDigest(f"{image.reference}: {error}") from error
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+        return path
 
     def _files_of(self, image: ImageOrder) -> list[ImageOrder]:
         """What somebody must be able to read who wants to have the image."""
@@ -204,7 +255,7 @@ class ImageCache:
                 if size > self._room():
                     raise CacheFull(f"no room for {image.reference} on this node")
                 target.write(chunk)
-                progress(size)
+                progress(size, image.size)
             target.flush()
             os.fsync(target.fileno())
         self._compare(image, digest.hexdigest())
@@ -265,6 +316,17 @@ class ImageCache:
         draft = self._folder / f"{image.digest}.json.{os.getpid()}"
         draft.write_bytes(_encoder.encode(entry))
         draft.replace(self._folder / f"{image.digest}.json")
+
+
+def _is_remote(image: ImageOrder) -> bool:
+    return not image.by_user and image.source.startswith(("http://", "https://"))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _lock(fd: int, is_stopped: Callable[[], bool]) -> None:

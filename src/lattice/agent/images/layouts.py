@@ -2,15 +2,15 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from lattice.agent.images.pulling import Pull
 from lattice.agent.images.sources import Reader, identify, read_pieces
-from lattice.agent.images.unpacking import Layer, make_squashfs
+from lattice.agent.images.unpacking import Layer, UnpackingFailed, make_squashfs
 from lattice.images.oci import LAYER_TYPES, MAX_DOCUMENT, Descriptor, Manifest, parse_config, parse_manifest
 from lattice.images.squashfs import BadImage, SquashfsReader
 from lattice.ports.nodes.agents import ImageOrder
@@ -31,7 +31,10 @@ class BlobStore(Protocol):
     """Where the blobs of one image come from."""
 
     def fetch(self, blob: Descriptor, target: Path, count: Callable[[int], None]) -> None:
-        """The blob in a file; `count` gets the size of each piece. Raises SourceFailed and OSError; the caller verifies the digest."""
+        """The blob in a file, verified; `count` gets the size of each piece.
+
+        Raises BadImage, SourceFailed, BlobUnavailable and OSError.
+        """
         ...
 
 
@@ -47,13 +50,32 @@ class LayoutBlobs:
         order = blob_order(self._image, blob.digest)
         identify(order.source, self._reader)  # a file, and nothing that is never read to its end
         with open(target, "wb") as file:
-            left = blob.size
+            left, digest = blob.size, hashlib.sha256()
             for chunk in read_pieces(order, self._reader, self._is_stopped):
                 left -= len(chunk)
                 if left < 0:
                     raise BadImage(f"its blob sha256:{blob.digest[:12]}... is larger than its manifest says")
                 file.write(chunk)
+                digest.update(chunk)
                 count(len(chunk))
+        if digest.hexdigest() != blob.digest:
+            raise BadImage(
+                f"its blob sha256:{blob.digest[:12]}... has other bytes than its name says: "
+                f"sha256:{digest.hexdigest()[:12]}..."
+            )
+
+
+class RegistryBlobs:
+    """A repository of a registry, whose URL is the image's source."""
+
+    def __init__(self, image: ImageOrder, pull: Pull) -> None:
+        self._image = image
+        self._pull = pull
+
+    def fetch(self, blob: Descriptor, target: Path, count: Callable[[int], None]) -> None:
+        kind = "manifests" if blob.digest == self._image.digest else "blobs"
+        url = f"{self._image.source}/{kind}/sha256:{blob.digest}"
+        self._pull.fetch(url, blob.digest, blob.size, target, count)
 
 
 def blob_order(image: ImageOrder, digest: str) -> ImageOrder:
@@ -69,32 +91,35 @@ def unpack(
     folder: Path,
     room: int,
     is_stopped: Callable[[], bool],
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
 ) -> tuple[Path, Unpacked]:
-    """The image as one file in `folder`, which is made for it. Raises BadImage, SourceFailed, UnpackingFailed and OSError."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    done = 0
+    """The image as one file in `folder`, which may hold what came of it before.
+
+    Raises BadImage, SourceFailed, BlobUnavailable, UnpackingFailed and OSError.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    done, total = 0, 0
 
     def count(size: int) -> None:
         nonlocal done
         done += size
-        progress(done)
+        progress(done, total)
 
     manifest = parse_manifest(_document(store, Descriptor(image.digest, MAX_DOCUMENT), folder))
-    if manifest.size > room:
-        raise BadImage(f"its layers have {manifest.size:,} bytes, more than this node has room for")
+    total = manifest.size
+    if total > room:
+        raise UnpackingFailed(f"its layers have {total:,} bytes, more than this node has room for")
     if manifest.is_squashfs:
         return _as_it_is(image, manifest, store, folder, count)
     config = parse_config(_document(store, manifest.config, folder))
-    layers = []
+    layers: list[Layer] = []
     for layer in manifest.layers:
         path = folder / layer.digest
-        if not path.exists():  # the same layer may be there twice
-            _obtain(store, layer, path, count)
+        if path not in [each.path for each in layers]:  # the same layer may be there twice
+            store.fetch(layer, path, count)
         layers.append(Layer(path, LAYER_TYPES[layer.media_type]))
     target = folder / "image.squashfs"
-    kept = make_squashfs(layers, target, room, is_stopped)
+    kept = make_squashfs(layers, target, room, is_stopped, lambda: progress(done, total))
     with open(target, "rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
@@ -114,7 +139,7 @@ def _as_it_is(
     """An image whose one layer is a squashfs file: there is nothing to unpack."""
     layer = manifest.layers[0]
     path = folder / layer.digest
-    _obtain(store, layer, path, count)
+    store.fetch(layer, path, count)
     with open(path, "rb") as file:
         SquashfsReader(lambda offset, size: os.pread(file.fileno(), size, offset))
         os.fsync(file.fileno())
@@ -127,15 +152,5 @@ def _all_blobs(image: ImageOrder, manifest: Manifest) -> tuple[str, ...]:
 
 def _document(store: BlobStore, blob: Descriptor, folder: Path) -> bytes:
     path = folder / blob.digest
-    _obtain(store, blob, path, lambda _: None)
+    store.fetch(blob, path, lambda _: None)
     return path.read_bytes()
-
-
-def _obtain(store: BlobStore, blob: Descriptor, path: Path, count: Callable[[int], None]) -> None:
-    store.fetch(blob, path, count)
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != blob.digest:
-        raise BadImage(
-            f"its blob sha256:{blob.digest[:12]}... has other bytes than its name says: sha256:{found[:12]}..."
-        )

@@ -4,19 +4,21 @@ import asyncio
 import hashlib
 import os
 import stat
-import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from lattice.agent.images.cache import CacheFull, FetchStopped, ImageCache, WrongDigest
+from lattice.agent.images.cache import CacheFull, FetchStopped, WrongDigest
+from lattice.agent.images.fetching import ImageFetcher, Say
 from lattice.agent.images.sources import Reader, SourceFailed
 from lattice.images.metadata import FILE, ImageMetadata, choose_views, read_metadata
 from lattice.images.patches import Change, apply_views
 from lattice.images.references import BadReference, ViewReference, check_mounts, checked_mount, parse_images
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import ImageOrder, StartOrder
+from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 
 SQUASHFS = "squashfs"
 # Says what has been done to an environment, so that a step launched from inside does not do it again.
@@ -63,7 +65,9 @@ class _Held(msgspec.Struct, frozen=True):
     mount: str
 
 
-async def add_images(order: StartOrder, request: dict[str, object], cache: ImageCache) -> ImagesReport:
+async def add_images(
+    order: StartOrder, request: dict[str, object], fetcher: ImageFetcher, say: Say = lambda _: None
+) -> ImagesReport:
     """Fetches what is missing, then adds mounts and variables. Raises ImageRefused and ImageUnavailable."""
     reader = Reader(
         name=order.user,
@@ -71,18 +75,16 @@ async def add_images(order: StartOrder, request: dict[str, object], cache: Image
         gid=cast("int", request["gid"]),
         groups=tuple(cast("list[int]", request.get("groups") or [])),
     )
-    stopped = threading.Event()
     try:
-        held = await asyncio.to_thread(_obtain_all, order, reader, cache, stopped)
-    except (WrongDigest, SourceFailed, BadReference, BadImage) as error:
+        paths = [await fetcher.obtain(image, reader, say) for image in order.images]
+        held = await asyncio.to_thread(_open_all, order, paths)
+    except (WrongDigest, SourceFailed, BlobRefused, BadReference, BadImage) as error:
         hint = f" ({error.hint})" if isinstance(error, BadReference) and error.hint else ""
         raise ImageRefused(f"uenv: {error}{hint}") from error
-    except (CacheFull, OSError) as error:
+    except (CacheFull, BlobUnavailable, OSError) as error:
         raise ImageUnavailable(f"images: {error}") from error
     except FetchStopped:
         raise ImageUnavailable("images: the fetch was stopped") from None
-    finally:
-        stopped.set()
     mounts = cast("list[dict[str, str]]", request.setdefault("mounts", []))
     mounts += [{"kind": SQUASHFS, "target": each.mount, "source": str(each.path)} for each in held]
     try:
@@ -91,10 +93,9 @@ async def add_images(order: StartOrder, request: dict[str, object], cache: Image
         raise ImageRefused(f"uenv: {error}{f' ({error.hint})' if error.hint else ''}") from error
 
 
-def _obtain_all(order: StartOrder, reader: Reader, cache: ImageCache, stopped: threading.Event) -> list[_Held]:
+def _open_all(order: StartOrder, paths: Sequence[Path]) -> list[_Held]:
     held = []
-    for image in order.images:
-        path = cache.obtain(image, reader, stopped.is_set)
+    for image, path in zip(order.images, paths, strict=True):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             metadata = read_metadata(lambda offset, size: os.pread(fd, size, offset))  # noqa: B023 - called here only

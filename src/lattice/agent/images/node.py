@@ -5,7 +5,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from lattice.agent.images.cache import ImageCache
+from lattice.agent.images.fetching import ImageFetcher
 from lattice.agent.images.mounting import SQUASHFS
+from lattice.ports.nodes.blobs import BlobSource
 
 FEATURE = "uenv"
 FILESYSTEMS = Path("/proc/filesystems")
@@ -15,22 +17,22 @@ _log = logging.getLogger(__name__)
 
 
 class NodeImages:
-    """`cache` is None on a node that mounts no images: its agent is not root, or the directory cannot be used."""
+    """`fetcher` is None on a node that mounts no images: its agent is not root, or the directory cannot be used."""
 
-    def __init__(self, directory: Path | None) -> None:
-        self.cache: ImageCache | None = None
+    def __init__(self, directory: Path | None, remote: BlobSource | None = None) -> None:
+        self.fetcher: ImageFetcher | None = None
         if directory is None:
             return
         try:
-            cache = ImageCache(directory)
+            cache = ImageCache(directory, remote=remote)
             cache.prepare()
-            self.cache = cache
+            self.fetcher = ImageFetcher(cache)
         except OSError as error:
             _log.warning("no images on this node: cannot use the cache: %s", error)
 
     def features(self, mount_kinds: Collection[str]) -> set[str]:
         """What the node can offer, given what its shim mounts."""
-        can_mount = self.cache is not None and SQUASHFS in mount_kinds and _has_kernel_support()
+        can_mount = self.fetcher is not None and SQUASHFS in mount_kinds and _has_kernel_support()
         return {FEATURE} if can_mount else set()
 
 

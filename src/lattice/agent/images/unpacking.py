@@ -258,8 +258,22 @@ def _write_one(
         out.addfile(entry, content)
 
 
-def make_squashfs(layers: Sequence[Layer], target: Path, room: int, is_stopped: Callable[[], bool]) -> dict[str, bytes]:
-    """Writes the file, at most `room` bytes of it; the contents of KEPT. Raises BadImage and UnpackingFailed."""
+def make_squashfs(
+    layers: Sequence[Layer],
+    target: Path,
+    room: int,
+    is_stopped: Callable[[], bool],
+    moved: Callable[[], None] = lambda: None,
+) -> dict[str, bytes]:
+    """Writes the file, at most `room` bytes of it; the contents of KEPT. `moved` is called while it gets on.
+
+    Raises BadImage and UnpackingFailed.
+    """
+
+    def watched() -> bool:
+        moved()
+        return is_stopped()
+
     target.unlink(missing_ok=True)
     command = [MKSQUASHFS, "-", str(target), "-tar", "-noappend", "-quiet", "-no-progress", "-no-xattrs", "-all-root"]
     command += ["-comp", "zstd", "-Xcompression-level", "3", "-mem", "256M", "-root-mode", "755"]
@@ -274,7 +288,7 @@ def make_squashfs(layers: Sequence[Layer], target: Path, room: int, is_stopped: 
     pipe = cast("IO[bytes]", process.stdin)
     done, kept = False, dict[str, bytes]()
     try:
-        kept = _write_all(layers, pipe, is_stopped)
+        kept = _write_all(layers, pipe, watched)
         pipe.close()
         done = process.wait() == 0
     except BrokenPipeError:

@@ -56,7 +56,7 @@ class StepDriver:
         self._ask = ask
         self._spawn = spawn
         self._find = find
-        self._images = containers.cache
+        self._images = containers.fetcher
         self._containers = containers
         self._run_folder = run_folder
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so

@@ -14,9 +14,9 @@ from lattice.images.containers import (
 )
 from lattice.images.references import BadReference
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
-from lattice.ports.site.images import RegistryError, RegistryUnavailable
+from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.submissions import CONTAINER_FEATURE, NOT_YET, Submission
+from lattice.wire.work.submissions import CONTAINER_FEATURE, Submission
 
 PATH_HINT = "write it with @sha256:DIGEST; `lattice submit` adds the digest of an image that you can read"
 
@@ -66,28 +66,41 @@ def checked_workdir(path: str) -> str:
 
 
 async def _resolve(context: Context, reference: ContainerReference) -> ImageOrder:
-    if reference.kind == REGISTRY:
-        raise BadField("image", f"an image of a registry {NOT_YET}", hint="use oci:DIRECTORY:TAG or a squashfs file")
-    if reference.kind == NAMED:
-        return await _of_site(context, reference)
-    return _of_user(reference)
-
-
-async def _of_site(context: Context, reference: ContainerReference) -> ImageOrder:
-    registry = context.services.images
-    if registry is None:
-        raise BadField(
-            "image", "this cluster has no image registry", hint="give the path of an image that nodes can read"
-        )
+    if reference.kind not in (NAMED, REGISTRY):
+        return _of_user(reference)
     try:
-        found = await registry.resolve(reference.as_image)
+        found = await _ask(context, reference)
     except RegistryUnavailable as problem:
-        raise ApiError("unavailable", f"image: {problem}", hint=problem.hint or "try again later") from None
+        # A folder of the site is back in a moment; a registry elsewhere may be down for long, and a caller must not wait for it.
+        code = "unavailable" if reference.kind == NAMED else "conflict"
+        raise ApiError(code, f"image: {problem}", hint=problem.hint or "try again later") from None
     except RegistryError as problem:
         raise BadField("image", str(problem), hint=problem.hint) from None
     return ImageOrder(
-        reference=f"{found.label}@sha256:{found.digest}", digest=found.digest, source=found.source, size=found.size
+        reference=f"{found.label}@sha256:{found.digest}",
+        digest=found.digest,
+        source=found.source,
+        size=found.size,
+        kind=found.kind,
     )
+
+
+async def _ask(context: Context, reference: ContainerReference) -> FoundImage:
+    """Raises RegistryError and BadField."""
+    if reference.kind == REGISTRY:
+        registries = context.services.registries
+        if registries is None:
+            raise BadField(
+                "image",
+                f"this cluster takes no images from {reference.host}: it has no registries",
+                hint="use oci:DIRECTORY:TAG, or ask the operators to add it to images.registries",
+            )
+        return await registries.resolve(reference)
+    if context.services.images is None:
+        raise BadField(
+            "image", "this cluster has no image registry", hint="give the path of an image that nodes can read"
+        )
+    return await context.services.images.resolve(reference.as_image)
 
 
 def _of_user(reference: ContainerReference) -> ImageOrder:

@@ -40,9 +40,11 @@ from lattice.daemons.agent.choices import CannotStart, choose_credentials, split
 from lattice.daemons.agent.file import add_file_options, with_file
 from lattice.daemons.agent.hardware import BadHardware, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
+from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
 from lattice.observe.service_manager import ServiceManager
+from lattice.ports.nodes.blobs import BlobSource
 from lattice.ports.quorum.object_store import ObjectStore
 
 TMP = Path("/tmp")  # noqa: S108
@@ -73,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_machine(add)
     _add_runs(add)
     _add_limits(add)
+    _add_images(add)
     _add_hooks(add)
     add_listener_option(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
@@ -197,11 +200,20 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
         metavar="DIR",
         help="give each run a directory below this one, removed at its end, and a private /tmp and /dev/shm on shared nodes",
     )
+
+
+def _add_images(add: Callable[..., argparse.Action]) -> None:
     add(
         "--cache-dir",
         type=Path,
         metavar="DIR",
         help=f"directory of the image cache, for an agent that runs as root (default: {DEFAULT_CACHE_DIR})",
+    )
+    add(
+        "--registries",
+        type=Path,
+        metavar="FILE",
+        help="JSON file with the accounts of this node at image registries: host, username, and password by reference",
     )
     add(
         "--container-runtime",
@@ -412,14 +424,16 @@ def choose_store(directory: Path | None) -> ObjectStore | None:
     return DirectoryStore(directory.absolute())
 
 
-async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
+async def serve(
+    settings: Settings, credentials: Credentials, store: ObjectStore | None, blobs: BlobSource | None
+) -> None:
     """Runs the agent until SIGTERM or SIGINT; the shim and all workloads keep running."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
-    driver = Driver(settings, store)
+    driver = Driver(settings, store, blobs)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
@@ -475,6 +489,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(with_file(parser, words))
         settings = build_settings(options)
+        blobs = registry_blobs(options.registries)
         credentials = choose_credentials(options)
         if options.check_config:
             return report_check(settings, credentials, connect=options.connect)
@@ -486,7 +501,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_USAGE
     try:
-        asyncio.run(serve(settings, credentials, choose_store(options.object_store)))
+        asyncio.run(serve(settings, credentials, choose_store(options.object_store), blobs))
     except (ShimUnavailable, OSError) as error:
         _log.critical("%s", error)
         return EXIT_FAILED

@@ -9,15 +9,17 @@ from msgspec.structs import asdict
 
 from lattice.api.rates import DEFAULTS, GENEROUS, RateLimits
 from lattice.config.load import ConfigError
-from lattice.config.schema import ServerConfig
+from lattice.config.schema import RegistrySection, ServerConfig
+from lattice.config.secrets import SecretError, resolve
 from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
+from lattice.daemons.server.vaults import vault_of
 from lattice.integrations.directory.registry import DirectoryRegistry
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.audit import AuditError
-from lattice.ports.site.images import ImageRegistry
+from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.submit_filter import FilterFailed, SubmitFilter
 
 KEY_FILE = "audit.key"
@@ -68,6 +70,29 @@ def image_registry(config: ServerConfig) -> ImageRegistry | None:
     if not os.path.isabs(directory):
         raise ConfigError(f"images.directory: {directory} is not an absolute path")
     return DirectoryRegistry(Path(directory))
+
+
+def container_registries(config: ServerConfig) -> ContainerRegistries | None:
+    """The registries that users may name, if there are any. Passwords are read when a registry asks for them."""
+    sections = config.images.registries
+    if not sections:
+        return None
+    from lattice.integrations.registry.remote import RemoteRegistries
+    from lattice.integrations.registry.transport import HttpFailed, Login, Transport
+
+    def login(section: RegistrySection) -> Login:
+        def password() -> str:
+            key = f"images.registries.{section.host}.password"
+            try:
+                return resolve(section.password, key=key, mode=config.mode, vault=vault_of(config)).decode()
+            except SecretError as error:
+                raise HttpFailed(f"{section.host} cannot be asked: {error}") from error
+
+        return Login(section.username, password)
+
+    logins = {each.host: login(each) for each in sections if each.username}
+    hosts = [each.host for each in sections]
+    return RemoteRegistries(Transport(logins), hosts, [each.host for each in sections if each.plain_http])
 
 
 def submit_filter(config: ServerConfig) -> SubmitFilter | None:

@@ -28,7 +28,13 @@ from lattice.core.model.work.intent import unknown_targets
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.front import Front
-from lattice.daemons.server.guards import begin_auditing, image_registry, rate_limits, submit_filter
+from lattice.daemons.server.guards import (
+    begin_auditing,
+    container_registries,
+    image_registry,
+    rate_limits,
+    submit_filter,
+)
 from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, bind, check_free, parse_listen
 from lattice.daemons.server.loops import Loops
@@ -67,6 +73,7 @@ class ServerParts:
         self._rules = intent_rules(config.submission)
         self._filter = submit_filter(config)
         self._images = image_registry(config)
+        self._registries = container_registries(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
@@ -222,6 +229,7 @@ class ServerParts:
             limits=rate_limits(config, replica),
             submit_filter=self._filter,
             images=self._images,
+            registries=self._registries,
             discovery=self._verifiers.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

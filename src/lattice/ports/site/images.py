@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from lattice.images.containers import ContainerReference
 from lattice.images.metadata import ImageMetadata
 from lattice.images.references import ImageReference
 
@@ -57,6 +58,13 @@ class FoundImage(Struct, frozen=True, kw_only=True):
     size: int
     source: str
     metadata: ImageMetadata | None
+    kind: str = ""  # empty = a squashfs file; "oci" = an OCI image, whose digest is that of its manifest
+
+
+class ContainerRegistries(Protocol):
+    async def resolve(self, reference: ContainerReference) -> FoundImage:
+        """What `HOST/REPOSITORY:TAG` means now; raises RegistryError, also for a host that the site does not allow."""
+        ...
 
 
 class ImageRegistry(Protocol):

@@ -117,7 +117,7 @@ def test_rest_of_a_fetch_that_died_is_removed_and_a_living_one_is_spared(cache: 
     begun, go = threading.Event(), threading.Event()
     image = order(tmp_path / "image")
 
-    def hold(_: int) -> None:
+    def hold(*_: int) -> None:
         begun.set()
         go.wait()
 
