@@ -2,9 +2,12 @@
 
 import hashlib
 import http.client
+import http.server
 import json
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +93,56 @@ class RegistryProcess:
         document = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}).encode()
         self.push_manifest(repository, tag, document)
         return hashlib.sha256(document).hexdigest()
+
+
+class SlowRegistry:
+    """Serves the one image of a layout, its largest blob at the rate of 1 kB in a tenth of a second, as if it had no end."""
+
+    def __init__(self, folder: Path) -> None:
+        blobs = {path.name: path.read_bytes() for path in (folder / "blobs" / "sha256").iterdir()}
+        manifest = json.loads((folder / "index.json").read_text())["manifests"][0]["digest"].removeprefix("sha256:")
+        largest = max(blobs, key=lambda name: len(blobs[name]))
+        self.pieces = 0  # of the largest that were asked for
+        self.open = 0
+        slow = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                name = self.path.rsplit("/", 1)[-1].removeprefix("sha256:")
+                data = blobs.get(manifest if "/manifests/v" in self.path else name, b"")
+                self.send_response(200 if data else 404)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                if name != largest:
+                    self.wfile.write(data)
+                    return
+                slow.open += 1
+                try:
+                    for begin in range(0, len(data), 1000):
+                        self.wfile.write(data[begin : begin + 1000])
+                        slow.pieces += 1
+                        time.sleep(0.1)
+                except OSError:
+                    pass
+                finally:
+                    slow.open -= 1
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self._server.server_port}"
+
+    def is_quiet(self) -> bool:
+        return bool(eventually(lambda: self.open == 0 or None, "the readers to leave"))
+
+    def __enter__(self) -> "SlowRegistry":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import pytest
 from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
-from tests.image_registry import RegistryProcess, running_registry
+from tests.image_registry import RegistryProcess, SlowRegistry, running_registry
 from tests.oci_files import busybox_layer, layer, make_layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
@@ -59,10 +59,17 @@ def registry(place: Path) -> Iterator[RegistryProcess]:
 
 
 @pytest.fixture(scope="module")
-def cluster(place: Path, home: Path, registry: RegistryProcess) -> Iterator[LocalCluster]:
+def slow(place: Path) -> Iterator[SlowRegistry]:
+    make_layout(place / "slow", [layer([("file", os.urandom(200_000))])])
+    with SlowRegistry(place / "slow") as slow:
+        yield slow
+
+
+@pytest.fixture(scope="module")
+def cluster(place: Path, home: Path, registry: RegistryProcess, slow: SlowRegistry) -> Iterator[LocalCluster]:
     (place / "cluster").mkdir()
     (place / "cluster").chmod(0o755)
-    settings = {"images.registries": json.dumps([{"host": registry.host}])}
+    settings = {"images.registries": json.dumps([{"host": registry.host}, {"host": slow.host}])}
     with LocalCluster(nodes=2, directory=place / "cluster", settings=settings) as cluster:
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
         yield cluster
@@ -319,6 +326,24 @@ def test_image_that_vanished_or_was_damaged_is_named(
         assert why in ended["message"]
         assert digest not in os.listdir(place / "cluster" / "cache" / "uenv")
     check_nothing_is_left(place)
+
+
+def test_slow_pull_tells_how_far_it_is_and_ends_with_its_work(
+    cluster: LocalCluster, home: Path, place: Path, slow: SlowRegistry
+) -> None:
+    submit = ("submit", "-q", "--image", f"{slow.host}/x:v1", "--", "true")
+    numbers = [as_user(cluster, *submit, cwd=home).stdout.strip() for _ in range(2)]
+
+    def reason() -> str | None:
+        seen = as_user(cluster, "status", numbers[0], cwd=home).stdout
+        return seen if " of 200.3 kB" in seen else None
+
+    assert f"pulling {slow.host}/x:v1" in eventually(reason, "the progress in status")
+    as_user(cluster, "cancel", *numbers, cwd=home)
+    for number in numbers:
+        ended = cluster.wait_end(number)
+        assert (ended["state"], ended["restart_count"]) == ("Cancelled", 0)
+    assert slow.is_quiet(), "a pull outlived its work"
 
 
 def refused(cluster: LocalCluster, home: Path, *words: str) -> str:

@@ -114,7 +114,10 @@ class Launcher:
                     "the shim of this node cannot mount for a run: it is older than the agent, or not root"
                 )
         except HookFailed as failure:
-            self._agent.feed(RunRefused(key=order.key, message=str(failure), cause=EndCause.PROLOGUE))
+            run = self._agent.find_run(order.key)
+            is_stopped = run is not None and run.stop is not None
+            cause = EndCause.STOPPED if is_stopped else EndCause.PROLOGUE
+            self._agent.feed(RunRefused(key=order.key, message="" if is_stopped else str(failure), cause=cause))
             return
         except NodeCannotWrite as failure:
             await self._cannot_write(order.key, str(failure))

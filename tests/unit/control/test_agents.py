@@ -40,6 +40,7 @@ from lattice.ports.nodes.agents import (
     RegistrationRefused,
     Report,
     RunKey,
+    StartProgress,
     StopOrder,
 )
 from lattice.ports.quorum.log import LogFull
@@ -51,6 +52,7 @@ class Desk:
     def __init__(self, world: World) -> None:
         self.world = world
         self.opened: list[str] = []
+        self.progressed: list[RunKey] = []
         self.observations = Observations()
         replica, clock = world.replica, world.clock
         links = cast("AgentLinkTable", world.links)
@@ -78,6 +80,7 @@ class Desk:
             health=self.health,
             inventories=self.inventories,
             on_opened=self.opened.append,
+            on_progress=self.progressed.append,
         )
 
     async def register(self, node: str, *runs: RunKey) -> Greeting:
@@ -572,3 +575,20 @@ async def test_a_node_that_boots_with_a_failed_check_is_drained_as_soon_as_its_s
     service.sessions.opened("n1", session)
     await registry.settle()
     assert (world.node("n1").state, world.node("n1").reason_by) == (NodeState.DRAINED, "check/fans")
+
+
+@scenario
+async def test_progress_of_a_start_is_heard_from_its_own_node_only() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    number = await world.submit()
+    await world.place(number, "n1")
+    service, key = Desk(world), RunKey(number, 1)
+    sessions = {node: (await service.connect(node, *([key] if node == "n1" else []))).session for node in ("n1", "n2")}
+    for node, run in (("n2", 1), ("n1", 2), ("n1", 1)):
+        told = StartProgress(key=RunKey(number, run), text="pulling x:\x1b 3.1 of 12.0 GB")
+        service.sessions.start_progress(node, sessions[node], told)
+    assert service.progressed == [key]
+    assert service.observations.start_of(number, 1).startswith("n1: pulling x:")
+    assert "\x1b" not in service.observations.start_of(number, 1)
+    assert service.observations.start_of(number, 2) == ""

@@ -370,6 +370,23 @@ async def test_a_run_that_its_node_never_starts_is_taken_back_and_waits_again() 
 
 
 @scenario
+async def test_a_start_that_gets_on_may_take_as_long_as_it_needs() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    for _ in range(5 * int(SETTINGS.start_timeout_s / SETTINGS.retry_s)):
+        await orders.send_due()
+        orders.start_progressed(number, 1)
+        orders.start_progressed(number, 2)  # another run of it changes nothing
+        world.clock.pass_s(SETTINGS.retry_s)
+    assert world.allocation(number).state is AllocationState.STARTING
+    world.links.take()
+    assert await ask_until_rolled_back(world, orders, number) == SETTINGS.start_timeout_s / SETTINGS.retry_s + 1
+
+
+@scenario
 async def test_a_server_that_was_held_up_blames_no_node() -> None:
     world = World()
     await world.prepare("n1")

@@ -65,7 +65,7 @@ class NodeContainers:
         return {FEATURE} if is_there else set()
 
     async def enter(
-        self, order: StartOrder, request: dict[str, object], *, make: bool = True, say: Say = lambda _: None
+        self, order: StartOrder, request: dict[str, object], *, make: bool = True, say: Say = lambda _: True
     ) -> None:
         """Lets what is requested happen inside. Without `make` the container is there already: only the environment is prepared.
 

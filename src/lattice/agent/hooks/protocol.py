@@ -33,7 +33,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     order: StartOrder
     request: dict[str, object]
     leave: Callable[[Left], None]
-    say: Callable[[str], None] = lambda _: None  # tells the servers how far a slow hook is: the start is not lost then
+    # Tells the servers how far a slow hook is, so that the start is not given up; False when it is not wanted any more.
+    say: Callable[[str], bool] = lambda _: True
 
     @property
     def owner(self) -> tuple[int, int]:

@@ -25,7 +25,7 @@ class HookRunner:
         hooks: Sequence[LaunchHook],
         folder_of: Callable[[RunKey], Path],
         settle: Callable[[Mapping[str, object]], None] = lambda _: None,
-        say: Callable[[RunKey, str], None] = lambda key, text: None,
+        say: Callable[[RunKey, str], bool] = lambda key, text: True,
     ) -> None:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked

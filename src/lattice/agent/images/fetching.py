@@ -12,11 +12,12 @@ from lattice.agent.images.sources import FetchStopped, Reader
 from lattice.ports.nodes.agents import ImageOrder
 
 CONCURRENCY = 8  # fetches on this node; further ones wait
-SAY_EVERY_S = 1.0
+SAY_EVERY_S = 2.0
+MOVES_S = 10.0  # what did not get on for so long is not called progress
 STALLED_AFTER_S = 600.0
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
-Say = Callable[[str], None]
+Say = Callable[[str], bool]  # False when the image is not wanted any more
 
 
 class _Fetch:
@@ -43,8 +44,8 @@ class ImageFetcher:
         self._running: dict[str, _Fetch] = {}
         self._waiting: dict[str, int] = {}
 
-    async def obtain(self, image: ImageOrder, reader: Reader, say: Say = lambda _: None) -> Path:
-        """The image's file. `say` hears every second how far it is. Raises what `ImageCache.obtain` does."""
+    async def obtain(self, image: ImageOrder, reader: Reader, say: Say = lambda _: True) -> Path:
+        """The image's file. `say` hears every other second how far it is, and may end it. Raises what `ImageCache.obtain` does."""
         turn = self._turns.setdefault(image.digest, asyncio.Lock())
         self._waiting[image.digest] = self._waiting.get(image.digest, 0) + 1
         try:
@@ -86,8 +87,11 @@ class ImageFetcher:
 
     def _tell(self, image: ImageOrder, say: Say) -> None:
         fetch = self._running.get(image.digest)
-        if fetch is not None and fetch.done:
-            say(f"pulling {image.reference.partition('@')[0]}: {amounts(fetch.done, fetch.total)}")
+        text = ""
+        if fetch is not None and fetch.done and time.monotonic() - fetch.moved_at < MOVES_S:
+            text = f"pulling {image.reference.partition('@')[0]}: {amounts(fetch.done, fetch.total)}"
+        if not say(text):
+            raise FetchStopped
 
 
 def amounts(done: int, total: int) -> str:

@@ -66,7 +66,7 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 async def add_images(
-    order: StartOrder, request: dict[str, object], fetcher: ImageFetcher, say: Say = lambda _: None
+    order: StartOrder, request: dict[str, object], fetcher: ImageFetcher, say: Say = lambda _: True
 ) -> ImagesReport:
     """Fetches what is missing, then adds mounts and variables. Raises ImageRefused and ImageUnavailable."""
     reader = Reader(

@@ -126,6 +126,8 @@ def view_of(context: Context, found: Found, *, is_new: bool = False) -> Allocati
     explained = ""
     if record.state is AllocationState.PENDING:
         explained = explain(record.number) or (explain(record.group) if record.group else "")
+    elif record.state is AllocationState.STARTING:
+        explained = context.services.observations.start_of(record.number, record.run)
     return allocation_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
 
 

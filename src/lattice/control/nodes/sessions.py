@@ -24,7 +24,7 @@ from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePa
 from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.admission import AdmissionStatus
-from lattice.core.model.nodes.health import HealthReport
+from lattice.core.model.nodes.health import HealthReport, clean_text
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import Cause, PartPhase
@@ -40,6 +40,7 @@ from lattice.ports.nodes.agents import (
     RegistrationRefused,
     Report,
     RunKey,
+    StartProgress,
     StepReport,
     StopOrder,
 )
@@ -70,6 +71,7 @@ class AgentSessions:
     health: HealthRegistry
     inventories: Inventories
     on_opened: Callable[[str], None]
+    on_progress: Callable[[RunKey], None] = lambda _: None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
 
     @property
@@ -215,6 +217,13 @@ class AgentSessions:
         if self.table.current(node, session) is not None:
             self.health.take(node, report)
         return self.wall_ms()
+
+    def start_progress(self, node: str, session: int, progress: StartProgress) -> None:
+        key = progress.key
+        if self.table.current(node, session) is None or not is_wanted(self.replica.state, node, key):
+            return
+        self.observations.note_start(key.number, key.run, node, clean_text(progress.text))
+        self.on_progress(key)
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -93,6 +93,11 @@ class Dispatch:
             self._fresh[number] = None
         self._alarm.ring()
 
+    def start_progressed(self, number: int, run: int) -> None:
+        """The node is at it: it may take as long again."""
+        if self._tries.get(number, (0, 0))[0] == run:
+            self._tries[number] = (run, 0)
+
     def reset(self) -> None:
         """Derive every order of every node again; for a new leader."""
         for node in sorted(self._links.connected()):

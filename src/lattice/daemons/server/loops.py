@@ -144,6 +144,7 @@ class Loops:
             health=self.health,
             inventories=self.inventories,
             on_opened=self._node_opened,
+            on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),
         )
         self.node_watch = NodeWatch(
             replica,

@@ -408,6 +408,13 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     usage: Usage = NO_USAGE
 
 
+class StartProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """A start that takes long gets on; the text is for the user."""
+
+    key: RunKey
+    text: str = ""
+
+
 class AgentSink(Protocol):
     """Where the streams bring what the agents say. A call for a session that was replaced changes nothing."""
 
@@ -433,6 +440,10 @@ class AgentSink(Protocol):
 
     def health_report(self, node: str, session: int, report: HealthReport) -> int:
         """Takes note of how the node's checks stand; the server's time in milliseconds, for the answer."""
+        ...
+
+    def start_progress(self, node: str, session: int, progress: StartProgress) -> None:
+        """Takes note of how far a start is; the time that it may take counts from now."""
         ...
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:

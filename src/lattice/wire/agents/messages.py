@@ -29,6 +29,7 @@ from lattice.ports.nodes.agents import (
     RunKey,
     SignalRunOrder,
     StartOrder,
+    StartProgress,
     StepKey,
     StepReport,
     StopOrder,
@@ -151,6 +152,7 @@ WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as its cause"})
 GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
+START_PROGRESS = Plan(StartProgress, pb.StartProgress, RUN_KEY)
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)
 STEP_REPORT = Plan(StepReport, pb.StepReport, STEP_KEY, TASK_END, USAGE, PMI_USE)

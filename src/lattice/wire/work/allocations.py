@@ -257,9 +257,11 @@ def _stopping_reason(record: Allocation) -> str:
 
 
 def waiting_reason(record: Allocation, explained: str) -> str:
-    """Why the allocation waits or stops; `explained` is what the last cycle said of it."""
+    """Why the allocation waits or stops; `explained` is what the last cycle said of it, or its nodes while it starts."""
     if record.state is AllocationState.STOPPING:
         return _stopping_reason(record)
+    if record.state is AllocationState.STARTING:
+        return explained
     if record.state is not AllocationState.PENDING:
         return ""
     if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):

@@ -5,6 +5,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -161,8 +162,13 @@ def test_all_who_wait_hear_how_far_it_is_and_share_one_pull(tmp_path: Path, monk
     fetcher = ImageFetcher(made(tmp_path, source))
     said: list[set[str]] = [set() for _ in range(20)]  # more than there are threads
 
+    def hear(heard: set[str], text: str) -> bool:
+        if text:
+            heard.add(text)
+        return True
+
     async def work() -> None:
-        waiting = [asyncio.create_task(fetcher.obtain(order(), ME, each.add)) for each in said]
+        waiting = [asyncio.create_task(fetcher.obtain(order(), ME, partial(hear, each))) for each in said]
         while not all(said):  # noqa: ASYNC110 - other tasks fill them
             await asyncio.sleep(0.01)
         go.set()
@@ -190,3 +196,13 @@ def test_pull_that_stalls_ends_and_one_that_is_cancelled_stops(tmp_path: Path, m
 )
 def test_amounts_are_in_one_unit(done: int, total: int, text: str) -> None:
     assert amounts(done, total) == text
+
+
+def test_pull_ends_when_the_work_is_not_wanted_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lattice.agent.images.fetching.SAY_EVERY_S", 0.01)
+    source, go = Shaky({DIGEST: DATA}), threading.Event()
+    source.wait = go.wait
+    fetcher = ImageFetcher(made(tmp_path, source))
+    with pytest.raises(FetchStopped):
+        asyncio.run(fetcher.obtain(order(), ME, lambda _: False))
+    go.set()

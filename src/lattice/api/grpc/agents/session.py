@@ -26,7 +26,7 @@ from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
 from lattice.wire.agents.heartbeats import beat_of
-from lattice.wire.agents.messages import welcome_message
+from lattice.wire.agents.messages import START_PROGRESS, welcome_message
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -258,7 +258,7 @@ class LocalSession:
                 link.take_input(message.step_input_taken)
             case "measured":
                 link.take_figures(message.measured.ticket, groups_of(message.measured))
-            case "inventory" | "health_report":
+            case "inventory" | "health_report" | "start_progress":
                 self._take_standing(message, link)
             case "confirmed":
                 if message.confirmed.session == self._session:
@@ -267,7 +267,10 @@ class LocalSession:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
 
     def _take_standing(self, message: pb.AgentMessage, link: Link) -> None:
-        """What the node is, and how its checks stand."""
+        """What the node is, how its checks stand, and how far its starts are."""
+        if message.HasField("start_progress"):
+            self._service.start_progress(self._node, self._session, START_PROGRESS.read(message.start_progress))
+            return
         if message.HasField("inventory"):
             told = message.inventory
             self._service.inventory(self._node, self._session, told.document, told.fingerprint)

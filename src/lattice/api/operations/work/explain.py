@@ -26,7 +26,7 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
         return ExplanationView(
             id=shown_id,
             state=found.state,
-            reason=_ended_or_stopping(found),
+            reason=_ended_or_stopping(context, found),
             scores={},
             rank=None,
             predicted_start=None,
@@ -40,10 +40,11 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
     return explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
 
 
-def _ended_or_stopping(found: Found) -> str:
+def _ended_or_stopping(context: Context, found: Found) -> str:
     if isinstance(found.record, TaskGroup):
         return group_ending_of(found.record)
-    return ending_of(found.record) or waiting_reason(found.head, "")
+    starts = context.services.observations.start_of(found.number, found.head.run)
+    return ending_of(found.record) or waiting_reason(found.head, starts)
 
 
 def _waits(found: Found) -> bool:

@@ -25,6 +25,7 @@ class Beat(Struct, frozen=True, kw_only=True, gc=False):
 
 
 _NOTHING_SAID = Beat(seq=0)
+MAX_STARTS = 10_000
 
 
 class Observation(Struct, frozen=True, kw_only=True, gc=False):
@@ -55,6 +56,7 @@ class Observations:
         self._nodes: dict[str, Observation] = {}
         self._connected: set[str] = set()
         self.protocols: dict[str, int] = {}  # the version that each connected agent and this server agreed on
+        self._starts: dict[int, tuple[int, str]] = {}  # allocations whose start takes long: the run, and how far it is
         self.via: dict[str, str] = {}  # nodes whose last heartbeat a collector brought, and which one
 
     def get(self, node: str) -> Observation | None:
@@ -106,6 +108,18 @@ class Observations:
         heard_at = max(heard_at, old.last_heard)
         self._nodes[node] = Observation(last_heard=heard_at, beat=beat, connected=old.connected, process=old.process)
         return True
+
+    def note_start(self, number: int, run: int, node: str, text: str) -> None:
+        """How far a start is on one of its nodes; the newest word counts."""
+        self._starts.pop(number, None)
+        self._starts[number] = (run, f"{node}: {text}")
+        if len(self._starts) > MAX_STARTS:
+            del self._starts[next(iter(self._starts))]
+
+    def start_of(self, number: int, run: int) -> str:
+        """What was heard last of this start; empty if nothing."""
+        heard = self._starts.get(number)
+        return heard[1] if heard is not None and heard[0] == run else ""
 
     def touch(self, node: str, heard_at: float) -> None:
         """Any other sign of life, and the fresh time-out that a node gets when a server takes over."""
