@@ -117,7 +117,7 @@ class Driver:
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._images, facts = NodeImages(settings.cache_dir, blobs), settings.facts
+        self._images, facts = NodeImages(settings.cache_dir, blobs, settings.cache_bytes), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
         self._hooks = HookRunner(
             launch_hooks(settings, self._containers), self._folders.path, self._containers.release, self._tell_progress

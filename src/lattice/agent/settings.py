@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: SiteHooks = SiteHooks()
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     cache_dir: Path | None = None  # None = this node mounts no images
+    cache_bytes: int = 0  # what all images together may have; 0 = a share of the disk
     containers: ContainerSettings = ContainerSettings()
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()

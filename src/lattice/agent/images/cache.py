@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.images.eviction import Cached, Room, fits, to_evict
 from lattice.agent.images.layouts import BlobStore, LayoutBlobs, RegistryBlobs, Unpacked, blob_order, unpack
 from lattice.agent.images.pulling import Pull
 from lattice.agent.images.sources import FetchStopped, Reader, SourceFailed, identify, read_pieces
@@ -34,6 +35,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOPS = Path("/sys/block")
 MAX_KNOWN_FILES = 10_000
 DEFAULT_MIN_FREE = 1 << 30
+SHARE_OF_DISK = 0.8
+HELD_S = 300.0  # between the fetch and the mount of an image nothing else shows that it is needed
 UNPACKING = ".unpack"
 COMING = ".blob"
 KEEP_COMING_S = 86400.0  # what came of an image that no run waits for any more
@@ -66,7 +69,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ImageCache:
-    """`min_free` bytes of the disk are left to others."""
+    """`min_free` bytes of the disk are left to others; all images together have at most `capacity` bytes, 0 = a share of the disk."""
 
     def __init__(
         self,
@@ -74,9 +77,11 @@ class ImageCache:
         min_free: int = DEFAULT_MIN_FREE,
         now_s: Callable[[], float] = time.time,
         remote: BlobSource | None = None,
+        capacity: int = 0,
     ) -> None:
         self._folder = root / "uenv"
         self._remote = remote
+        self._capacity = capacity
         self._min_free = min_free
         self._now_s = now_s
         self._boot_id = BOOT_ID.read_text().strip()
@@ -130,6 +135,8 @@ class ImageCache:
     def _bring(
         self, image: ImageOrder, reader: Reader, part: Path, is_stopped: Callable[[], bool], progress: Progress
     ) -> tuple[Path, Unpacked | None]:
+        # Layers and the file that is made of them are there at the same time.
+        self._make_room(image, image.size * 2 if image.kind == OCI else image.size)
         if image.kind != OCI and _is_remote(image):
             return self._pull(image, part.with_suffix(COMING), is_stopped, progress), None
         if image.kind != OCI:
@@ -164,7 +171,6 @@ class ImageCache:
         """A squashfs file behind a URL."""
         if self._remote is None:
             raise BlobUnavailable(NO_REGISTRIES)
-        self._check_room(image)
         done = 0
 
         def count(size: int) -> None:
@@ -244,7 +250,6 @@ class ImageCache:
     def _fetch(
         self, image: ImageOrder, reader: Reader, part: Path, is_stopped: Callable[[], bool], progress: Progress
     ) -> None:
-        self._check_room(image)
         digest, size = hashlib.sha256(), 0
         before = identify(image.source, reader) if image.by_user else ""
         with open(part, "r+b") as target:
@@ -287,12 +292,42 @@ class ImageCache:
             f"{image.source} does not have the digest sha256:{image.digest} but sha256:{found}: {why}; submit again"
         )
 
-    def _check_room(self, image: ImageOrder) -> None:
-        room = self._room()
-        if image.size > room:
+    def _make_room(self, image: ImageOrder, size: int) -> None:
+        """Removes images that were not used for long, where it has to be. Raises CacheFull."""
+        usage = shutil.disk_usage(self._folder)
+        capacity = self._capacity or int(usage.total * SHARE_OF_DISK)
+        if size > capacity:
+            raise CacheFull(f"{image.reference} is larger than the whole cache of this node: {size:,} bytes")
+        entries = self.entries()
+        images = {name: Cached(each.size, each.used_s, each.sticky) for name, each in entries.items()}
+        now_s = self._now_s()
+        held = self.in_use() | {name for name, each in entries.items() if now_s - each.used_s < HELD_S} | {image.digest}
+        for digest in to_evict(images, held, size, Room(capacity, self._room())):
+            if self._evict(digest):
+                del images[digest]
+        if not fits(images, size, Room(capacity, self._room())):
+            stay = sum(name in held or each.is_sticky for name, each in images.items())
             raise CacheFull(
-                f"no room for {image.reference} on this node: {image.size:,} bytes, {max(0, room):,} are free"
+                f"no room for {image.reference} on this node: {size:,} bytes, {max(0, self._room()):,} are free, "
+                f"and {stay} of its images are in use or were just fetched, or are to stay"
             )
+
+    def _evict(self, digest: str) -> bool:
+        """False when a fetch of it is under way."""
+        part = self._folder / f"{digest}.part"
+        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_same(fd, part):
+                return False
+            self.path(digest).unlink(missing_ok=True)
+            (self._folder / f"{digest}.json").unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
+        return True
 
     def _room(self) -> int:
         return shutil.disk_usage(self._folder).free - self._min_free

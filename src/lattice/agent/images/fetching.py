@@ -13,7 +13,7 @@ from lattice.ports.nodes.agents import ImageOrder
 
 CONCURRENCY = 8  # fetches on this node; further ones wait
 SAY_EVERY_S = 2.0
-MOVES_S = 10.0  # what did not get on for so long is not called progress
+MOVES_S = 10.0  # after this time without a byte it is no progress
 STALLED_AFTER_S = 600.0
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 

@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 class NodeImages:
     """`fetcher` is None on a node that mounts no images: its agent is not root, or the directory cannot be used."""
 
-    def __init__(self, directory: Path | None, remote: BlobSource | None = None) -> None:
+    def __init__(self, directory: Path | None, remote: BlobSource | None = None, capacity: int = 0) -> None:
         self.fetcher: ImageFetcher | None = None
         if directory is None:
             return
         try:
-            cache = ImageCache(directory, remote=remote)
+            cache = ImageCache(directory, remote=remote, capacity=capacity)
             cache.prepare()
             self.fetcher = ImageFetcher(cache)
         except OSError as error:

@@ -210,6 +210,13 @@ def _add_images(add: Callable[..., argparse.Action]) -> None:
         help=f"directory of the image cache, for an agent that runs as root (default: {DEFAULT_CACHE_DIR})",
     )
     add(
+        "--cache-bytes",
+        type=_natural,
+        default=0,
+        metavar="BYTES",
+        help="size limit of the image cache; images not used for longest are removed at 90%% of it (default: 80%% of the disk)",
+    )
+    add(
         "--registries",
         type=Path,
         metavar="FILE",
@@ -335,6 +342,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
+        cache_bytes=options.cache_bytes,
         cache_dir=_cache_dir(options.cache_dir, uid),
         containers=_containers(options.container_runtime, options.oci_hooks_dir, uid),
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
