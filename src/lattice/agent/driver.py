@@ -86,11 +86,10 @@ from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
 from lattice.core.model.nodes.observations import Beat
-from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey, StartProgress
-from lattice.ports.nodes.blobs import BlobSource
+from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
-from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY, START_PROGRESS
+from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
 from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
@@ -111,21 +110,19 @@ def boot_now() -> float:
 class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
-    def __init__(self, settings: Settings, store: ObjectStore | None, blobs: BlobSource | None = None) -> None:
+    def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
         self.settings = self._settings = settings
         self._facts = settings.facts
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._images, facts = NodeImages(settings.cache_dir, blobs, settings.cache_bytes), settings.facts
+        self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
-        self._hooks = HookRunner(
-            launch_hooks(settings, self._containers), self._folders.path, self._containers.release, self._tell_progress
-        )
+        self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
-            settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self
+            settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self, post=self._post
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
@@ -419,16 +416,6 @@ class Driver:
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and not self._outbox.post(message):
             _log.warning("too much to send; a message has to wait for its repetition")
-
-    def _tell_progress(self, key: RunKey, text: str) -> bool:
-        """Whether the start is wanted still."""
-        run = self.find_run(key)
-        if run is None or run.stop is not None:
-            return False
-        if text:
-            progress = StartProgress(key=key, text=text)
-            self._post(pb.AgentMessage(start_progress=START_PROGRESS.write(progress)))
-        return True
 
     def _report(self, told: SendReport) -> None:
         message = messages.report(told, boot_now())

@@ -23,7 +23,9 @@ from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeC
 from lattice.agent.runs.limits import run_limits
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
-from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder
+from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder, StartProgress
+from lattice.wire.agents.messages import START_PROGRESS
+from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +85,7 @@ class Launcher:
         pool: Executor,
         programs: str,
         agent: Surroundings,
+        post: Callable[[pb.AgentMessage], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._folders = folders
@@ -91,6 +94,8 @@ class Launcher:
         self._pool = pool
         self._programs = programs
         self._agent = agent
+        self._post = post
+        hooks.say = self._tell_progress
         self._accounts = AccountCache(settings.policy)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -136,6 +141,16 @@ class Launcher:
             await self._hooks.undo(order.key, order.allocation_id)
             return
         self._agent.ask_shim(request, lambda answer: self._answered(order, request, answer))
+
+    def _tell_progress(self, key: RunKey, text: str) -> bool:
+        """Whether the start is wanted still."""
+        run = self._agent.find_run(key)
+        if run is None or run.stop is not None:
+            return False
+        if text:
+            told = START_PROGRESS.write(StartProgress(key=key, text=text))
+            self._post(pb.AgentMessage(start_progress=told))
+        return True
 
     def _prepare(
         self, order: StartOrder, shim_id: str, devices: Devices, account: Account | None = None

@@ -15,6 +15,7 @@ from lattice.agent.runs.devices import NodeTopology
 from lattice.agent.runs.launch import AccountPolicy
 from lattice.agent.runs.limits import LimitSettings, NodeSize
 from lattice.core.model.nodes.inventory import Inventory
+from lattice.ports.nodes.blobs import BlobSource
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: SiteHooks = SiteHooks()
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     cache_dir: Path | None = None  # None = this node mounts no images
+    blobs: BlobSource | None = None  # where images come from that are no files; None = from nowhere
     cache_bytes: int = 0  # what all images together may have; 0 = a share of the disk
     containers: ContainerSettings = ContainerSettings()
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector

@@ -25,11 +25,10 @@ class HookRunner:
         hooks: Sequence[LaunchHook],
         folder_of: Callable[[RunKey], Path],
         settle: Callable[[Mapping[str, object]], None] = lambda _: None,
-        say: Callable[[RunKey, str], bool] = lambda key, text: True,
     ) -> None:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
-        self._say = say
+        self.say: Callable[[RunKey, str], bool] = lambda key, text: True  # tells the servers how far a hook is
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
@@ -56,7 +55,7 @@ class HookRunner:
                     order=order,
                     request=request,
                     leave=self._leaver(order.key, hook.name, record),
-                    say=partial(self._say, order.key),
+                    say=partial(self.say, order.key),
                 )
                 await self._bounded(hook, hook.prepare(launch))
             except (HookFailed, RunImpossible):

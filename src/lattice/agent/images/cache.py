@@ -96,8 +96,9 @@ class ImageCache:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 part.unlink()
         for left in (*self._folder.glob(f"*{UNPACKING}"), *self._folder.glob(f"*{COMING}")):
-            if not left.with_suffix(".part").exists() and self._now_s() - left.stat().st_mtime > KEEP_COMING_S:
-                _remove(left)
+            with contextlib.suppress(OSError):  # another agent of this machine may clear up at the same time
+                if not left.with_suffix(".part").exists() and self._now_s() - left.stat().st_mtime > KEEP_COMING_S:
+                    _remove(left)
 
     def path(self, digest: str) -> Path:
         return self._folder / f"{digest}.squashfs"

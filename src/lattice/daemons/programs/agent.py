@@ -44,7 +44,6 @@ from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
 from lattice.observe.service_manager import ServiceManager
-from lattice.ports.nodes.blobs import BlobSource
 from lattice.ports.quorum.object_store import ObjectStore
 
 TMP = Path("/tmp")  # noqa: S108
@@ -342,6 +341,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
+        blobs=registry_blobs(options.registries),
         cache_bytes=options.cache_bytes,
         cache_dir=_cache_dir(options.cache_dir, uid),
         containers=_containers(options.container_runtime, options.oci_hooks_dir, uid),
@@ -432,16 +432,14 @@ def choose_store(directory: Path | None) -> ObjectStore | None:
     return DirectoryStore(directory.absolute())
 
 
-async def serve(
-    settings: Settings, credentials: Credentials, store: ObjectStore | None, blobs: BlobSource | None
-) -> None:
+async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
     """Runs the agent until SIGTERM or SIGINT; the shim and all workloads keep running."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
-    driver = Driver(settings, store, blobs)
+    driver = Driver(settings, store)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
@@ -497,7 +495,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(with_file(parser, words))
         settings = build_settings(options)
-        blobs = registry_blobs(options.registries)
         credentials = choose_credentials(options)
         if options.check_config:
             return report_check(settings, credentials, connect=options.connect)
@@ -509,7 +506,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_USAGE
     try:
-        asyncio.run(serve(settings, credentials, choose_store(options.object_store), blobs))
+        asyncio.run(serve(settings, credentials, choose_store(options.object_store)))
     except (ShimUnavailable, OSError) as error:
         _log.critical("%s", error)
         return EXIT_FAILED
