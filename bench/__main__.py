@@ -24,6 +24,7 @@ from bench.grpc import grpc_rate
 from bench.hostile import endless_heads, half_sent, longest_hold
 from bench.launching import launch_command
 from bench.listing import squeue_command
+from bench.mpi import fence_times, mpi_launches
 from bench.nodes import collected_figures, node_figures, silence_figures
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
@@ -43,6 +44,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "group-size": group_size,
     "group-rate": group_rate,
     "launch": launch_command,
+    "mpi-fence": fence_times,
+    "mpi-launch": mpi_launches,
     "dag-submit": dag_submit,
     "dag-release": dag_release,
     "watch-latency": watch_latency,

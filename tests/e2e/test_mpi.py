@@ -1,9 +1,11 @@
 """MPI programs without SSH: Debian's MPICH through `lattice launch` and `srun`, on nodes that are real processes."""
 
+import importlib.util
 import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -230,6 +232,20 @@ def test_mpi4py_is_one_program_of_all_its_ranks(cluster: LocalCluster, alloc: st
     code = "from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, c.allreduce(c.rank))"
     done = run(cluster, alloc, "-n", "2", *pmix, "/usr/bin/python3", "-c", code)
     assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["0 2 1", "1 2 1"]), done.stderr
+
+
+def test_mpi4py_with_mpich_is_one_program_of_all_its_ranks(cluster: LocalCluster, alloc: str, scratch: Path) -> None:
+    """That of PyPI takes the library that it is told to."""
+    libraries = list(Path("/usr/lib").glob("*/libmpich.so.12"))
+    if not libraries or importlib.util.find_spec("mpi4py") is None:
+        missing("mpi4py, or MPICH")
+    (scratch / "libmpi.so.12").symlink_to(libraries[0])
+    code = "from mpi4py import MPI; c = MPI.COMM_WORLD; print(MPI.Get_library_version()[:5], c.rank, c.size, c.allreduce(c.rank))"
+    variables = ("--env", "MPI4PY_MPIABI=mpich", "--env", f"LD_LIBRARY_PATH={scratch}")
+    done = run(cluster, alloc, "-n", "4", *variables, sys.executable, "-c", code)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, [f"MPICH {rank} 4 6" for rank in range(4)]), (
+        done.stderr
+    )
 
 
 def test_a_rank_of_open_mpi_that_never_comes_is_named(
