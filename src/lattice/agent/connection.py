@@ -28,6 +28,8 @@ OUTPUT_LIMIT = 16
 REPORT_BATCH = 128
 # How long the report of a start is held so that it can be batched: short work has often ended by then, and both go in one message.
 SOON_S = 0.005
+CLOSED = "closed by the server"
+_FORGOTTEN = "Internal error from Core"  # gRPC's words for the end of a stream whose status it did not keep
 
 _log = logging.getLogger(__name__)
 
@@ -183,8 +185,10 @@ class Connector:
                 await self._stream(endpoint, patience_s(failures // len(self._endpoints)))
             except ServerGone as gone:
                 # A server that is away for days says so once.
-                is_news = gone.answered or complaints.get(endpoint) != str(gone)
-                complaints[endpoint] = "" if gone.answered else str(gone)
+                known = complaints.get(endpoint)
+                is_news = gone.answered or (str(gone) != known and not (known and str(gone) == CLOSED))
+                if is_news:
+                    complaints[endpoint] = "" if gone.answered else str(gone)
                 _log.log(logging.WARNING if is_news else logging.DEBUG, "no stream to %s: %s", endpoint, gone)
                 failures = 0 if gone.answered else failures + 1
                 if gone.answered:
@@ -218,7 +222,7 @@ class Connector:
                 while True:
                     message = await call.read()
                     if not isinstance(message, pb.ServerMessage):
-                        raise ServerGone("closed by the server", answered=answered)
+                        raise ServerGone(CLOSED, answered=answered)
                     answered = True
                     limit.reschedule(None)
                     match message.WhichOneof("body"):
@@ -233,8 +237,7 @@ class Connector:
                         case _:
                             self._handler.received(message)
         except grpc.aio.AioRpcError as error:
-            code = error.code().name.lower()
-            raise ServerGone(f"{code}: {error.details()}", answered=answered) from error
+            raise ServerGone(reason_of(error), answered=answered) from error
         except TimeoutError as error:
             raise ServerGone("no answer", answered=answered) from error
 
@@ -265,6 +268,13 @@ async def _send_all(call: Stream, line: _Line) -> None:
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
         # The reading side learns the same and says why.
         return
+
+
+def reason_of(error: grpc.aio.AioRpcError) -> str:
+    """Why the stream ended. gRPC forgets what the server said when a message was on its way to it at that moment."""
+    if error.details() == _FORGOTTEN:
+        return CLOSED
+    return f"{error.code().name.lower()}: {error.details()}"
 
 
 def patience_s(failures: int) -> float:

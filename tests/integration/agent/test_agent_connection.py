@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import grpc
 import pytest
 
 from lattice.agent import connection
-from lattice.agent.connection import Connector, Outbox, OutboxClosed, preferred
+from lattice.agent.connection import CLOSED, Connector, Handler, Outbox, OutboxClosed, ServerGone, preferred, reason_of
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.agent.agent_rig import AgentProcess, TestServer, until
 
@@ -30,6 +32,44 @@ def test_the_agents_of_a_server_that_is_gone_spread_over_the_others() -> None:
 
 def test_the_order_is_the_nodes_own_whatever_order_was_given() -> None:
     assert preferred(ENDPOINTS, "n1") == preferred([*reversed(ENDPOINTS), "one:1"], "n1")
+
+
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [("they were revoked", "permission_denied: they were revoked"), ("Internal error from Core", CLOSED)],
+)
+def test_what_grpc_says_of_itself_is_no_reason(details: str, reason: str) -> None:
+    nothing = grpc.aio.Metadata()
+    code = grpc.StatusCode.INTERNAL if reason == CLOSED else grpc.StatusCode.PERMISSION_DENIED
+    assert reason_of(grpc.aio.AioRpcError(code, nothing, nothing, details, "")) == reason
+
+
+class Deaf:
+    """Connects to nothing, and is refused with the next reason each time."""
+
+    def __init__(self, *reasons: str) -> None:
+        self._reasons = iter(reasons)
+
+    async def stream(self, endpoint: str, patience: float) -> None:
+        reason = next(self._reasons, None)
+        if reason is None:
+            raise asyncio.CancelledError
+        raise ServerGone(reason, answered=False)
+
+
+def test_a_reason_is_logged_once_though_it_is_not_always_heard(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    connector = Connector(["one:1"], lambda: "", cast("Handler", None))
+    deaf = Deaf("revoked", CLOSED, "revoked", CLOSED, "expired", "expired")
+    monkeypatch.setattr(connector, "_stream", deaf.stream)
+    monkeypatch.setattr(connection, "delay_s", lambda failures: 0.0)
+    with caplog.at_level(logging.WARNING), contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(connector.run())
+    assert [record.getMessage() for record in caplog.records] == [
+        "no stream to one:1: revoked",
+        "no stream to one:1: expired",
+    ]
 
 
 def test_a_closed_outbox_takes_and_gives_nothing() -> None:
