@@ -316,7 +316,7 @@ class CommandGenerator:
             return Share(node=node)
         hardware = self.state.nodes[node].hardware
         cpus = record.request.cpus or 1
-        memory_mb = record.request.memory_mb or cpus * hardware.memory_mb // hardware.cpus
+        memory_mb = record.request.memory_mb or cpus * hardware.memory_mb // max(1, hardware.cpus)
         return Share(node=node, whole=False, cpus=cpus, memory_mb=memory_mb, gpus=record.request.gpus)
 
     # what nodes do
