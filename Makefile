@@ -34,9 +34,10 @@ down:  ## stop the local cluster
 	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
 
 # Half of the time of a test with real processes is spent waiting for them: two workers for each of two cores.
+TEST_WORKERS ?= 4
 test: test-bytecode  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
-	@$(BIN)/pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
+	@$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
 quick: test-bytecode  ## unit and architecture tests, under 90 seconds
 	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture

@@ -8,7 +8,6 @@ from typing import Any
 import hypothesis
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from lattice.testing import LocalCluster
@@ -64,6 +63,8 @@ def throw(target: LocalCluster, operation: MadeUp, number: int, batch: int) -> N
 
 def go_on(target: LocalCluster, seconds: float, batch: int) -> None:
     """Throws one thing after the other for so long, and at least one batch at each operation."""
+    import schemathesis  # the workers that run other tests do not wait for it
+
     schema = schemathesis.openapi.from_url(f"{target.api_url}/api/v1/openapi.json")
     # An operation that the library cannot read has no `ok`: that is a mistake in the document.
     operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]

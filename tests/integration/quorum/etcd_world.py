@@ -31,7 +31,8 @@ def _own_ports() -> Iterator[int]:
     Each worker of the suite has its own, and gives none out again before all others had their turn.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    ports = list(range(10_000 + worker % 5 * 1000, 11_000 + worker % 5 * 1000))
+    first = 10_000 + worker % 10 * 500
+    ports = list(range(first, first + 500))
     random.SystemRandom().shuffle(ports)
     return itertools.cycle(ports)
 
