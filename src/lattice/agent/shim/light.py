@@ -2,7 +2,7 @@
 
 Every start of a process forks the shim, and what a fork costs is the memory that the shim has written: the kernel copies its page
 tables, then single pages as either side touches them, and undoes all of that at exec. `signal`, `json`, `socket`, `functools` and
-`collections` bring `enum`, `re` and hundreds of objects with them, a quarter of that memory, around parts in C that do the work.
+`collections` bring `enum`, `re` and hundreds of objects with them, a fifth of that memory, around parts in C that do the work.
 The stand-ins are these parts. They are in the place of the real modules only while the shim's modules are imported; whatever is
 imported later, by a codec for example, finds the real ones. Elsewhere than in the shim's own process nothing of this happens.
 """
