@@ -189,6 +189,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("submit", {"entrypoint": ["true"], "notify": {"on": "end,fail", "to": ["mail:a@b.c"]}}),
     ("submit", {"entrypoint": ["true"], "notify": {"on": ["sometimes"]}}),
     ("update", {"id": "a1", "tags": {"stage": "final"}, "untag": ["k"]}),
+    ("update", {"id": "a1", "nodes": 1, "max_nodes": 2, "cpus": 1, "memory": "1G", "gpus": 0, "begin": "now"}),
+    ("update", {"id": "a1", "vcluster": "nowhere", "depends_on": "", "comment": "x"}),
     ("cancel_many", {"all_mine": True, "project": "none", "tag": ["a=b"]}),
     ("cancel_many", {"project": "none"}),
     ("user_usage", {"project": "lhc"}),

@@ -105,6 +105,8 @@ RESERVATION: dict[str, Any] = {
 UPDATE: dict[str, Any] = {
     **{"walltime": "5m", "priority": "high", "preemption_class": 7, "name": "other", "concurrency": 1},
     **{"tags": {"a": "c"}, "untag": ["a"]},
+    **{"vcluster": "second", "nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1},
+    **{"begin": LATER, "depends_on": "a1", "comment": "x"},
 }
 DAG: dict[str, Any] = {"name": "flow", "tenant": "physics", "project": "p1", "vcluster": "second", "cwd": "/srv"}
 
@@ -310,6 +312,7 @@ def test_a_field_of_a_reservation_is_seen_or_refused(field: str) -> None:
 def test_a_field_of_an_update_is_seen_or_refused(field: str) -> None:
     @in_world
     async def check(world: World) -> None:
+        await furnish(world)
         more = {"tasks": "0-3"} if field == "concurrency" else {}
         made = await world.submit(tags={"a": "b"}, hold=True, **more)
         before = (await world.call("GET", f"/allocations/{made['id']}")).json()

@@ -89,6 +89,8 @@ async def test_changes_are_judged_like_submissions(world: World) -> None:
     update = await slurm(world, "scontrol", "update", "JobId=1", "TimeLimit=2-0")
     assert (update["code"], update["stderr"]) == (0, "scontrol: warning: update a1 walltime_s\n")
     assert world.state.allocations[1].walltime_s == 60
+    fewer = await world.call("PATCH", "/allocations/a1", {"nodes": 1, "cpus": 4})
+    assert (fewer.json()["resources"]["cpus"], fewer.json()["warnings"]) == (2, ["update a1 nodes,cpus"])
     world.services.submit_filter = python_filter()
     refused = await world.call("PATCH", "/allocations/a1", {"name": "raise"})
     assert (refused.status, refused.error["code"]) == (422, "policy")

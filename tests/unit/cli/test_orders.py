@@ -64,6 +64,30 @@ def test_updating_sends_only_what_changes(api: FakeApi, cli: Cli) -> None:
     assert cli("update", "a17").code == 2
 
 
+def test_updating_pending_work(api: FakeApi, cli: Cli) -> None:
+    api.on("PATCH", "/allocations/a17", allocation())
+    cli(
+        "update",
+        "a17",
+        "--nodes=2-4",
+        "--vcluster=short",
+        "--memory=4G",
+        "--cpus=0",
+        "--depends-on=none",
+        "--begin=now",
+    )
+    assert api.last().json == {
+        "nodes": 2,
+        "max_nodes": 4,
+        "vcluster": "short",
+        "memory": "4G",
+        "cpus": 0,
+        "depends_on": "",
+        "begin": "now",
+    }
+    assert cli("update", "a17", "--nodes=some").code == 2
+
+
 def test_the_nodes_in_a_table(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/nodes", {"items": [NODE, DRAINING]})
     outcome = cli("nodes", "--state=ready", "--vcluster=default", "--group=3")

@@ -139,7 +139,11 @@ class AllocationCalls:
 
     @operation
     def update(self, allocation_id: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Allocation]:
-        """Change `walltime`, `priority`, `name`, `tags` (those given are set) or `untag` (keys to take away)."""
+        """Change `walltime`, `priority`, `name`, `tags` (those given are set) or `untag` (keys to take away).
+
+        Of a pending allocation also `vcluster`, `nodes` (with `max_nodes`), `cpus`, `memory`, `gpus`, `begin` ("now" = as soon as possible),
+        `depends_on` ("" = on nothing) and, where a Slurm command submitted it, `comment`.
+        """
         return write("PATCH", at("allocations", allocation_id), Allocation, texts_of(changes), request_id)
 
     @operation

@@ -17,7 +17,7 @@ from lattice.core.model import intervals
 from lattice.core.model.ids import parse_dag_id
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
-from lattice.core.model.work.dependencies import Clause, Condition, Dependency, EndedWork, Ending
+from lattice.core.model.work.dependencies import Clause, Clauses, Condition, Dependency, EndedWork, Ending
 from lattice.ports.quorum.archive import ArchiveFilter
 from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency
 
@@ -26,13 +26,19 @@ async def with_dependencies(context: Context, command: SubmitAllocation, wanted:
     """The command with its dependencies. Raises ApiError for an id that does not exist or must not be seen."""
     if not wanted:
         return command
+    clauses, ended = await resolved(context, wanted)
+    return replace(command, depends_on=clauses, ended=ended)
+
+
+async def resolved(context: Context, wanted: UnresolvedClauses) -> tuple[Clauses, tuple[EndedWork, ...]]:
+    """The clauses, and how those named in them ended that have. Raises ApiError for an id that does not exist or must not be seen."""
     ended: dict[int, EndedWork] = {}
     clauses: list[Clause] = []
     for alternatives in wanted:
         found = [await _looked_up(context, each) for each in alternatives]
         clauses.append(tuple(dependency for dependency, _ in found))
         ended |= {work.number: work for _, work in found if work is not None}
-    return replace(command, depends_on=tuple(clauses), ended=tuple(ended.values()))
+    return tuple(clauses), tuple(ended.values())
 
 
 async def _looked_up(context: Context, wanted: UnresolvedDependency) -> tuple[Dependency, EndedWork | None]:

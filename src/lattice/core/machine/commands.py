@@ -17,6 +17,7 @@ from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhas
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.work.notifications import Notify, NotifyDefault
+from lattice.core.model.work.revisions import Revision
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.usage import Usage
 
@@ -206,6 +207,7 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     concurrency: int | None = None  # of a task group: maximum concurrent tasks, 0 = all
     set_tags: tuple[tuple[str, str], ...] = ()
     drop_tags: tuple[str, ...] = ()
+    revision: Revision | None = None  # of work that still waits
 
 
 class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True):

@@ -120,7 +120,7 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.HoldAllocation, _hold),
     _plain(cmd.ReleaseAllocation, _release),
     _plain(cmd.RequeueAllocation, _requeue),
-    _plain(cmd.UpdateAllocation, allocations.update),
+    _timed(cmd.UpdateAllocation, allocations.update),
     _plain(cmd.PauseAllocation, pauses.pause),
     _plain(cmd.ArchiveAllocations, allocations.archive),
     _plain(cmd.FoldTasks, ranges.fold),

@@ -18,6 +18,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Cau
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.core.model.work.dependencies import Clauses, TaskWait
 from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.revisions import Revised
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.usage import NO_USAGE, Usage
 
@@ -176,6 +177,7 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
     name: str
     concurrency: int | None = None  # of a task group, when it was to change
     tags: tuple[tuple[str, str], ...] | None = None  # None = as they were
+    revised: Revised | None = None  # of work that waits, when it was to change
 
 
 class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True):

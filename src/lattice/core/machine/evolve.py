@@ -473,6 +473,9 @@ def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:
         _change(state, event.number, paused_at=0, paused_ms=old.paused_ms + max(0, at - old.paused_at))
 
 
+_REVISED = ("vcluster", "request", "eligible_at", "depends_on", "waits_for", "asked")
+
+
 def _updated(state: State, event: ev.AllocationUpdated) -> None:
     """Of a group the template changes, and with it every task that has not left it; tasks of their own get events of their own."""
     group = state.groups.get(event.number)
@@ -485,9 +488,16 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
         # A new limit may be approached again.
         "limit_noted": old.limit_noted if old.walltime_s == event.walltime_s else 0,
     }
+    revised = event.revised
+    if revised is not None:
+        changes |= {name: getattr(revised, name) for name in _REVISED}
     if group is not None:
         concurrency = group.concurrency if event.concurrency is None else event.concurrency
-        state.put_group(replace(group, template=replace(old, **changes), concurrency=concurrency))
+        group = replace(group, template=replace(old, **changes), concurrency=concurrency)
+        if revised is not None:
+            group = replace(group, task_waits=revised.task_waits)
+            group = replace(group, blocked=group.blocked_now())
+        state.put_group(group)
     else:
         _change(state, event.number, **changes)
 

@@ -59,6 +59,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.EndPart,
         (StepRecord, "usage"),
         Setting("terminal.keep"),
+        (cmd.UpdateAllocation, "revision"),
     ),
 }
 

@@ -61,6 +61,7 @@ class FilterAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 _decoder = msgspec.json.Decoder(FilterAnswer)
 _REQUEST = ("nodes", "max_nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features", "exclusive")
+_FIGURES = ("nodes", "max_nodes", "cpus", "memory_mb", "gpus")  # that an update may name
 _TOP = ("name", "project", "vcluster", "walltime_s", "preemption_class")
 
 
@@ -88,8 +89,8 @@ def update_question(
         user=head.user,
         account=head.account,
         tenant=head.tenant,
-        vcluster=head.vcluster,
-        request=head.request,
+        vcluster=given.get("vcluster", head.vcluster),
+        request=replace(head.request, **{name: given[name] for name in _FIGURES if name in given}),
         project=head.project,
         lifecycle=head.lifecycle,
         preemption_class=given.get("preemption_class", head.preemption_class),
@@ -116,6 +117,8 @@ def update_question(
 def _given(wanted: UpdateAllocation) -> dict[str, Any]:
     """What an update names of what a filter judges."""
     named = {name: getattr(wanted, name) for name in ("name", "walltime_s", "preemption_class")}
+    if wanted.revision is not None:
+        named |= {name: getattr(wanted.revision, name) for name in ("vcluster", *_FIGURES)}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -158,6 +161,9 @@ def changed_update(wanted: UpdateAllocation, changes: FilterChanges) -> UpdateAl
     own = {name: said[name] for name in _given(wanted) if name in said}
     if "tags" in said and (wanted.set_tags or wanted.drop_tags):
         own["set_tags"] = said["tags"]
+    revised = {name: own.pop(name) for name in ("vcluster", *_FIGURES) if name in own}
+    if revised and wanted.revision is not None:
+        own["revision"] = replace(wanted.revision, **revised)
     return replace(wanted, **own)
 
 

@@ -399,7 +399,7 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Update(self, request, context):
-        """Change walltime, priority or name, within the limits of the tenant and the vCluster.
+        """Change an allocation within the limits of its tenant and vCluster; what it asks of the machine, only while it is pending.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,6 +38,7 @@ TOPOLOGIES = ("", "tight", "any")
 MAX_CLASS = 10
 FIRST_UNPREEMPTED_CLASS = 7
 MAX_NODES = 1_000_000
+MAX_GPUS = 1024  # of a node
 MAX_NAMED_TOGETHER = 20_000
 MAX_REQUEUE = 100
 DEFAULT_CLASS = 5
@@ -212,7 +213,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         eligible_at=parse_moment(wanted.begin, "begin") if wanted.begin is not None else 0,
         hold=Hold.USER if wanted.hold else Hold.NONE,
         requeue=life.requeue,
-        max_requeue=_between(life.max_requeue, "lifecycle.max_requeue", 0, MAX_REQUEUE),
+        max_requeue=between(life.max_requeue, "lifecycle.max_requeue", 0, MAX_REQUEUE),
         tags=check_tags(wanted.tags),
         tasks=tasks,
         concurrency=concurrency,
@@ -245,11 +246,11 @@ def walltime_s(value: str | int | None, field: str) -> int:
 def priority_class(value: str | int, field: str) -> int:
     """A preemption class from its number or its name."""
     if isinstance(value, int):
-        return _between(value, field, 0, MAX_CLASS)
+        return between(value, field, 0, MAX_CLASS)
     if value.lower() in PRIORITIES:
         return PRIORITIES[value.lower()]
     if value.isascii() and value.isdigit() and len(value) < 4:
-        return _between(int(value), field, 0, MAX_CLASS)
+        return between(int(value), field, 0, MAX_CLASS)
     raise BadField(
         field,
         f'"{value[:60]}" is not a priority',
@@ -261,7 +262,7 @@ def _preemption_class(wanted: Submission) -> int:
     life = wanted.lifecycle
     chosen = DEFAULT_CLASS
     if life.preemption_class is not None:
-        chosen = _between(life.preemption_class, "lifecycle.preemption_class", 0, MAX_CLASS)
+        chosen = between(life.preemption_class, "lifecycle.preemption_class", 0, MAX_CLASS)
     if wanted.priority is not None:
         named = priority_class(wanted.priority, "priority")
         if life.preemption_class is not None and named != chosen:
@@ -367,8 +368,8 @@ def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
     return Request(
         nodes=nodes,
         max_nodes=max_nodes,
-        cpus=_between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
-        memory_mb=_memory_mb(wanted.memory),
+        cpus=between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
+        memory_mb=memory_mb(wanted.memory, "resources.memory"),
         gpus=_gpus(wanted),
         gpu_type=check_line(rules.gpu_type, "resources.constraints.gpu_type"),
         min_memory_mb=_min_memory_mb(rules.memory_gb),
@@ -394,20 +395,20 @@ def _features(named: list[str], needed: tuple[str, ...]) -> tuple[str, ...]:
 def _node_range(wanted: Resources) -> tuple[int, int]:
     asked = wanted.nodes
     low, high = (asked.min, asked.max) if isinstance(asked, NodeRange) else (asked, 0)
-    low = _between(low, "resources.nodes", 1, MAX_NODES)
+    low = between(low, "resources.nodes", 1, MAX_NODES)
     if wanted.max_nodes is not None:
         high = wanted.max_nodes
     if not high:
         return low, 0
-    high = _between(high, "resources.max_nodes", 1, MAX_NODES)
+    high = between(high, "resources.max_nodes", 1, MAX_NODES)
     if high < low:
         raise BadField("resources.max_nodes", f"at most {high} nodes, but at least {low} are asked for")
     return low, high if high > low else 0
 
 
 def _gpus(wanted: Resources) -> int:
-    asked = _between(wanted.gpus, "resources.gpus", 0, 1024)
-    counted = _between(wanted.constraints.gpu_count, "resources.constraints.gpu_count", 0, 1024)
+    asked = between(wanted.gpus, "resources.gpus", 0, MAX_GPUS)
+    counted = between(wanted.constraints.gpu_count, "resources.constraints.gpu_count", 0, MAX_GPUS)
     if asked and counted and asked != counted:
         raise BadField(
             "resources.gpus",
@@ -417,13 +418,14 @@ def _gpus(wanted: Resources) -> int:
     return asked or counted
 
 
-def _memory_mb(value: str | int) -> int:
+def memory_mb(value: str | int, field: str) -> int:
+    """Megabytes of a size; 0 for one that is not given. Raises BadField."""
     if not value:
         return 0
     try:
         return parse_size_mb(str(value))
     except BadUnit as error:
-        raise BadField("resources.memory", str(error)) from None
+        raise BadField(field, str(error)) from None
 
 
 def _min_memory_mb(gigabytes: float) -> int:
@@ -438,7 +440,8 @@ def _storage_gbps(value: float) -> float:
     return value
 
 
-def _between(value: int, field: str, low: int, high: int) -> int:
+def between(value: int, field: str, low: int, high: int) -> int:
+    """The value. Raises BadField for one outside of the bounds."""
     if not low <= value <= high:
         raise BadField(field, f"{value} is not possible", limit=f"from {low:,} to {high:,}")
     return value

@@ -14,6 +14,7 @@ from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
 from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_TASK_PIECES, MAX_WAIT_S
 from lattice.api.submit.filter import screen_update
+from lattice.api.submit.revising import PendingChanges, revision_of
 from lattice.core.machine.commands import (
     AnyCommand,
     CancelAllocation,
@@ -24,7 +25,7 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import TERMINAL, AllocationState, Hold, TaskGroup
-from lattice.wire.bounds import Short, TagFilters, TaskSet
+from lattice.wire.bounds import Short, TagFilters, TaskList, TaskSet
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name, check_names, check_tags, parse_tag
 from lattice.wire.work.allocations import AllocationView, CancelAnswer, decode_work, details_view
@@ -64,6 +65,16 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     concurrency: int | None = None  # of a task group: maximum concurrent tasks, 0 = all
     tags: dict[str, str] = {}
     untag: list[str] = []  # keys of tags to take away
+    # Of work that still waits:
+    vcluster: str | None = None
+    nodes: int | None = None
+    max_nodes: int | None = None  # with nodes: the upper end of a range
+    cpus: int | None = None  # of each node, as memory and gpus; 0 = none asked for
+    memory: Short | int | None = None
+    gpus: int | None = None
+    begin: Short | None = None  # "now" = as soon as possible
+    depends_on: TaskList | None = None  # "" = on nothing any more
+    comment: str | None = None  # of work of a Slurm command
 
 
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,8 +155,11 @@ async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
     return await _change(context, found, command, request.request_id)
 
 
+_PENDING = ", ".join(PendingChanges.__struct_fields__)
+
+
 async def update(context: Context, request: UpdateRequest) -> AllocationView:
-    """Change walltime, priority or name, within the limits of the tenant and the vCluster."""
+    """Change an allocation within the limits of its tenant and vCluster; what it asks of the machine, only while it is pending."""
     wanted = request.preemption_class
     if request.priority is not None:
         if wanted is not None:
@@ -154,8 +168,9 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
     elif wanted is not None:
         wanted = priority_class(wanted, "preemption_class")
     changes = (request.walltime, wanted, request.name, request.concurrency, request.tags or None, request.untag or None)
-    if all(change is None for change in changes):
-        raise BadField("", "nothing to change", hint="give walltime, priority, name, concurrency, tags or untag")
+    requested = PendingChanges(**{name: getattr(request, name) for name in PendingChanges.__struct_fields__})
+    if all(change is None for change in changes) and requested == PendingChanges():
+        raise BadField("", "nothing to change", hint=f"give walltime, priority, name, tags or {_PENDING}")
     walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
     name = None if request.name is None else check_name(request.name, "name")
     found = await find(context, request.id, Permission.CHANGE)
@@ -168,6 +183,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         concurrency=request.concurrency,
         set_tags=check_tags(request.tags),
         drop_tags=check_names(request.untag, "untag"),
+        revision=await revision_of(context, found.head, requested),
     )
     command, warnings = await screen_update(context, found.head, command)
     view = await _change(context, found, command, request.request_id)

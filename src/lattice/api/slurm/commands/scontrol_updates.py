@@ -1,4 +1,4 @@
-"""`scontrol update`: jobs (time limit, name, hold, throttle of an array) and nodes (drain, resume, down)."""
+"""`scontrol update`: jobs (time limit, name, hold, throttle of an array; of pending ones what they ask for) and nodes."""
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
@@ -6,6 +6,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found, find
 from lattice.api.nodes.orders import MAX_REASON, Instruction, NodeOrder, order_each
 from lattice.api.slurm.answering import complained
+from lattice.api.slurm.submit.revision import FIELDS, read_revision
 from lattice.api.submit.filter import screen_update
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -81,7 +82,7 @@ async def _update_jobs(
     for name in jobs.split(","):
         try:
             found = await find(context, f"a{name}" if "_" in name else name, Permission.CHANGE)
-            for place, change in enumerate(_changes(context, found, fields)):
+            for place, change in enumerate(await _changes(context, found, fields, said)):
                 screened = change
                 if isinstance(change, UpdateAllocation):
                     screened, warned = await screen_update(context, found.head, change)
@@ -105,11 +106,12 @@ def _why(problem: ApiError) -> str:
     return words.get(problem.code, problem.view.message)
 
 
-def _changes(context: Context, found: Found, fields: list[tuple[str, str]]) -> list[AnyCommand]:
+async def _changes(context: Context, found: Found, fields: list[tuple[str, str]], said: list[str]) -> list[AnyCommand]:
     """Raises Fault for what cannot be changed."""
     number = found.number
     changes: dict[str, object] = {}
     others: list[AnyCommand] = []
+    waiting: dict[str, str] = {}
     for name, text in fields:
         match name:
             case "timelimit":
@@ -124,12 +126,18 @@ def _changes(context: Context, found: Found, fields: list[tuple[str, str]]) -> l
             case "priority" if text.isdigit():
                 as_operator = context.reach_in(Permission.CHANGE, found.head.tenant) > Reach.OWN
                 others.append(ReleaseAllocation(number=number, as_operator=as_operator))
+            case _ if name in FIELDS:
+                waiting[name] = text
             case _:
                 raise Fault(
                     f"Update of this parameter is not supported: {name}={text}",
                     "Request aborted",
                     "scontrol: error: what can be changed: TimeLimit, JobName, ArrayTaskThrottle, Priority (0 = held)",
+                    f"scontrol: error: and of pending jobs: {', '.join(dict.fromkeys(FIELDS.values()))}",
                 )
+    revision = await read_revision(context, found.head, waiting, said)
+    if revision is not None:
+        changes["revision"] = revision
     if changes:
         others.insert(0, UpdateAllocation(number=number, **changes))  # type: ignore[arg-type]  # made of its own fields
     return others

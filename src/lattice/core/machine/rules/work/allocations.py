@@ -6,7 +6,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules.work import ranges
+from lattice.core.machine.rules.work import ranges, revisions
 from lattice.core.machine.rules.work.submission import check_walltime
 from lattice.core.machine.rules.work.tags import changed_tags, check_tags
 from lattice.core.machine.rules.work.tasks import materialise, task_records
@@ -88,7 +88,7 @@ def _can_requeue(allocation: Allocation) -> bool:
     return allocation.state in (AllocationState.STARTING, AllocationState.RUNNING)
 
 
-def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
+def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rejected:
     group = state.groups.get(command.number)
     released: Events = ()
     if group is not None:
@@ -107,6 +107,9 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
     )
     if refusal is not None:
         return refusal
+    revised = revisions.revised(state, allocation, group, command, at)
+    if isinstance(revised, Rejected):
+        return revised
     updated = ev.AllocationUpdated(
         number=command.number,
         walltime_s=allocation.walltime_s if command.walltime_s is None else command.walltime_s,
@@ -116,6 +119,7 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
         name=allocation.name if command.name is None else command.name,
         concurrency=command.concurrency,
         tags=changed_tags(allocation.tags, command),
+        revised=revised,
     )
     return (*released, updated)
 
@@ -135,6 +139,8 @@ def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAlloc
         return None
     if command.walltime_s <= 0:
         return Rejected(code="invalid", message="the walltime must be positive")
+    if command.revision is not None and command.revision.vcluster is not None:
+        return None  # judged by that one
     return check_walltime(command.walltime_s, state.vclusters[allocation.vcluster])
 
 

@@ -157,10 +157,8 @@ def settle(state: State, events: Events, at: int) -> Events:
                 dags[state.groups[event.group].template.dag] = None
             case ev.DagEnded() if registry.dependents:
                 follow.moved(event.dag)
-            case ev.AllocationSubmitted() if event.allocation.waits_for:
-                follow.look_at(event.allocation.number)
-            case ev.TaskGroupSubmitted() if event.group.blocked:
-                follow.new_group(event.group)
+            case ev.AllocationSubmitted() | ev.TaskGroupSubmitted() | ev.AllocationUpdated():
+                follow.came_to_wait(event)
             case ev.TaskReleased() if state.groups[event.group].task_waits:
                 follow.became_record(event.group + 1 + event.position)
             case _:
@@ -201,6 +199,20 @@ class _Follow:
             self._tell(group.number)
             gone = intervals.union(tuple((each.start, each.stop) for each in group.given_up), ())
             self._tell_tasks(group, gone, is_good=False)
+
+    def came_to_wait(self, event: ev.AllocationSubmitted | ev.TaskGroupSubmitted | ev.AllocationUpdated) -> None:
+        """Something was submitted, or waits for something else than before."""
+        match event:
+            case ev.AllocationSubmitted() if event.allocation.waits_for:
+                self.look_at(event.allocation.number)
+            case ev.TaskGroupSubmitted() if event.group.blocked:
+                self.new_group(event.group)
+            case ev.AllocationUpdated() if event.revised is not None and event.number in self._state.groups:
+                self.new_group(self._state.groups[event.number])
+            case ev.AllocationUpdated() if event.revised is not None:
+                self.look_at(event.number)
+            case _:
+                pass
 
     def new_group(self, group: TaskGroup) -> None:
         """What it waits for may have ended badly before it came."""

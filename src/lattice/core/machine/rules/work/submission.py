@@ -82,6 +82,35 @@ def judge(
     return _submitted(state, command, record, size, batch)
 
 
+def check_again(state: State, head: Allocation, at: int) -> Rejected | None:
+    """Why waiting work could not be submitted as it would be after a change; None when it could."""
+    vcluster = state.vclusters.get(head.vcluster)
+    if vcluster is None:
+        return _unknown("vCluster", head.vcluster, state.vclusters)
+    command = cmd.SubmitAllocation(
+        name=head.name,
+        user=head.user,
+        account=head.account,
+        tenant=head.tenant,
+        vcluster=head.vcluster,
+        request=head.request,
+        project=head.project,
+        preemption_class=head.preemption_class,
+        walltime_s=head.walltime_s,
+        queue_on_quota=True,
+        asked=head.asked,
+    )
+    refusal = (
+        _check_shape(command, 0)
+        or _check_membership(state, command, vcluster)
+        or _check_limits(state, command, vcluster)
+        or _check_quota(state, command, state.tenants[head.tenant])
+    )
+    if refusal is not None or head.asked is not None:
+        return refusal
+    return _check_deadline(head, at)
+
+
 def _submitted(
     state: State, command: cmd.SubmitAllocation, record: Allocation, size: int, batch: Batch
 ) -> SubmittedEvent | Rejected:
