@@ -83,6 +83,21 @@ def slurm(slurm_cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterat
     slurm_cluster.post("/allocations/cancel", {"all_mine": True})
 
 
+def test_sbcast_copies_a_file_to_the_nodes_of_a_job(slurm: Slurm, tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "copy"
+    source.write_bytes(bytes(range(256)) * 4096)
+    number = slurm.submitted("-N2", "--wrap", "sleep 600")
+    eventually(lambda: "R" in slurm("squeue", "-h", "-j", number, "-o", "%t").stdout, "the job runs")
+    # The nodes of this cluster share one file system, so the second copy replaces the first.
+    copied = slurm("sbcast", "-f", "--jobid", number, str(source), str(target))
+    assert (copied.returncode, copied.stderr) == (0, "")
+    assert target.read_bytes() == source.read_bytes()
+    again = slurm("sbcast", f"--jobid={number}", str(source), str(target))
+    assert again.returncode == 1
+    assert "File exists" in again.stderr
+    assert "does not run" in slurm("sbcast", "--jobid=99999", str(source), str(target)).stderr
+
+
 def script(folder: Path, text: str, name: str = "run.sh") -> Path:
     path = folder / name
     path.write_text(text)

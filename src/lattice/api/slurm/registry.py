@@ -18,6 +18,7 @@ from lattice.api.slurm.commands import (
     sshare,
     sstat,
 )
+from lattice.api.slurm.reports import scrontab, seff, sreport
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
@@ -32,10 +33,13 @@ PROGRAMS: Mapping[str, Run] = {
     "sbatch": sbatch.run,
     "scancel": scancel.run,
     "scontrol": scontrol.run,
+    "scrontab": scrontab.run,
     "sdiag": sdiag.run,
+    "seff": seff.run,
     "sinfo": sinfo.run,
     "sprio": sprio.run,
     "squeue": squeue.run,
+    "sreport": sreport.run,
     "srun": srun.run,
     "sshare": sshare.run,
     "sstat": sstat.run,

@@ -28,9 +28,17 @@ PROGRAMS = (
     "sshare",
     "sdiag",
     "sacctmgr",
+    "sreport",
+    "seff",
+    "sbcast",
+    "scrontab",
 )
 # These do more on the client than print an answer.
-MODULES = {"srun": "lattice.cli.slurm.srun", "salloc": "lattice.cli.slurm.salloc"}
+MODULES = {
+    "srun": "lattice.cli.slurm.srun",
+    "salloc": "lattice.cli.slurm.salloc",
+    "sbcast": "lattice.cli.slurm.sbcast",
+}
 ALIASES = "aliases.sh"
 FORWARDER = ".forward"
 SOURCE = "forward.c"

@@ -11,7 +11,10 @@ def explanation_pairs(why: Explanation, now: float) -> list[tuple[str, str]]:
     """Name and value of each thing that is known of something that waits; times are local."""
     reason = with_local_times(why.reason, now)
     if why.rank is None:
-        return [("Reason", reason)] if reason else []
+        start = local_with_distance(why.predicted_start, now)
+        if not start and why.state == "Pending":
+            start = "not known"
+        return [(name, text) for name, text in (("Reason", reason), ("Predicted start", start)) if text]
     pairs = [
         ("Reason", reason),
         ("Place in queue", str(why.rank)),

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ STOP_WITHIN_S = 4.5
 GC_THRESHOLDS = (20_000, 20, 50)
 # The plan runs in a thread; a short switch interval keeps requests from waiting behind it.
 SWITCH_INTERVAL_S = 0.0005
+
+_USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
 
 _log = logging.getLogger(__name__)
 
@@ -79,18 +82,33 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="with --join: invitation written by `lattice admin raft members add NAME`",
     )
+    _add_tokens(parser)
+    return parser
+
+
+def _add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent-token",
         metavar="NODE",
         help="print a token with which the agent of this node enrolls or connects, and exit",
     )
     parser.add_argument(
+        "--user-token", metavar="NAME", help="print a token with which this user logs in, and exit; see also --admin"
+    )
+    parser.add_argument("--admin", action="store_true", help="with --user-token: an administrator of the whole cluster")
+    parser.add_argument(
+        "--tenant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --user-token: a tenant of the user; may be repeated (default: default)",
+    )
+    parser.add_argument(
         "--valid-for",
         metavar="TIME",
         default="1h",
-        help="with --agent-token: validity of the token (default: %(default)s)",
+        help="with --agent-token and --user-token: validity of the token (default: %(default)s)",
     )
-    return parser
 
 
 def _add_recovery(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +142,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
         if options.agent_token is not None:
             _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
+        if options.user_token is not None:
+            _leave(_print_user_token(config, secret, options))
+        if options.admin or options.tenant:
+            raise ConfigError("--admin and --tenant need --user-token NAME")
         start_mode = _start_mode(options, config)
         check_settings(config)
         if options.check_config:
@@ -156,21 +178,47 @@ def _show(config: ServerConfig) -> NoReturn:
     _leave(0)
 
 
+def _lifetime_s(valid_for: str) -> int:
+    lifetime_s = parse_duration(valid_for)
+    if not lifetime_s or lifetime_s < 1:
+        raise ConfigError(f"--valid-for: {valid_for!r} is not a duration; write 10m, 1h or 30d")
+    return int(lifetime_s)
+
+
+def _print_user_token(config: ServerConfig, secret: bytes, options: argparse.Namespace) -> int:
+    import time
+
+    from lattice.api.auth.tokens import sign_token
+
+    name, tenants = options.user_token, options.tenant or ["default"]
+    for flag, text in (("--user-token", name), *(("--tenant", each) for each in tenants)):
+        if not _USER_NAME.fullmatch(text):
+            raise ConfigError(f"{flag}: {text!r} is not a valid name")
+    if config.api.oidc_issuer and not config.api.oidc.own_user_tokens:
+        raise ConfigError("--user-token: api.oidc.own_user_tokens is false, so servers refuse such tokens")
+    token = sign_token(
+        secret,
+        user=name,
+        issued_at_s=int(time.time()),
+        lifetime_s=_lifetime_s(options.valid_for),
+        tenants=tenants,
+        scope="admin" if options.admin else "",
+    )
+    sys.stdout.write(token + "\n")
+    return 0
+
+
 def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
     import time
 
     from lattice.api.auth.node_certificates import NODE_NAME
     from lattice.api.auth.tokens import sign_token
 
-    lifetime_s = parse_duration(valid_for)
+    lifetime_s = _lifetime_s(valid_for)
     if not NODE_NAME.fullmatch(node):
         raise ConfigError(f"--agent-token: {node!r} is not a valid node name")
-    if not lifetime_s or lifetime_s < 1:
-        raise ConfigError(f"--valid-for: {valid_for!r} is not a duration; write 10m, 1h or 30d")
     now_s = int(time.time())
-    token = sign_token(
-        secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=int(lifetime_s), kind="agent", node=node
-    )
+    token = sign_token(secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=lifetime_s, kind="agent", node=node)
     sys.stdout.write(token + "\n")
     return 0
 

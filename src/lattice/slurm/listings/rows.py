@@ -42,6 +42,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     priority: int = 0
     array_number: int = 0  # 0 = not an array
     array_index: int | None = None
+    raw_number: int = 0  # for JobIDRaw, if it is not `number`
     waiting: str = ""  # indices, `2-3`
     array_limit: int = 0
     nodes: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     cpus_per_task: int = 1
     memory_mb: int = 0
     memory_per_cpu_mb: int = 0
-    held_memory_mb: int = 0  # on all nodes
+    held_memory_mb: int = 0  # on its first node
     tasks_per_node: int = 0
     gpus: int = 0  # on all nodes
     gres: str = ""

@@ -226,7 +226,7 @@ def _total_cpu(line: Line, _now: float, _form: str) -> str:
 
 _VALUES: Mapping[str, _Value] = {
     "JobID": lambda line, now, form: _id(line.job.shown_id, line),
-    "JobIDRaw": lambda line, now, form: _id(str(line.job.number), line),
+    "JobIDRaw": lambda line, now, form: _id(str(line.job.raw_number or line.job.number), line),
     "JobName": lambda line, now, form: line.job.name if line.step is None else line.step.command,
     "Partition": _of_job(lambda job: job.partition),
     "Account": lambda line, now, form: line.job.account,

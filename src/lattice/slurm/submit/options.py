@@ -81,9 +81,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("export", note="variables to export", programs="br"),
     Option("export-file", fate=_IGNORED, note="use --export", programs="b"),
     Option("extra-node-info", "B", fate=_IGNORED, note=_PINNING),
-    Option(
-        "get-user-env", takes=_MAYBE, fate=_IGNORED, note="the environment comes from the submission", programs="ba"
-    ),
+    Option("get-user-env", takes=_MAYBE, fate=_SILENT, programs="ba"),
     Option("gid", fate=_IGNORED, note="work runs as its user"),
     Option("gpu-bind", fate=_IGNORED, note=_PINNING),
     Option("gpu-freq", fate=_IGNORED, note="the site sets the frequency"),

@@ -9,7 +9,10 @@ _DIGITS = 6
 
 
 class ExplanationView(Struct, frozen=True, kw_only=True):
-    """`rank` 1 is the next in its vCluster; null if the allocation is not waiting. `scores` maps each factor, and "total", to its value."""
+    """`rank` 1 is the next in its vCluster; null if it is not in the queue: not pending, held, or waiting for its begin or others.
+
+    `scores` maps each factor, and "total", to its value.
+    """
 
     id: str | None
     state: str

@@ -1,9 +1,11 @@
 """Why it waits, and when it will start."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.api.context import Context
 from lattice.api.find.lookup import Found, find
+from lattice.api.find.prospects import earliest_start, is_queued
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.ports.scheduling import Outlook
@@ -35,9 +37,15 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
     scheduling = context.services.scheduling
     outlook = scheduling.outlook(found.number) or (scheduling.outlook(head.group) if head.group else None)
     outlook = outlook or Outlook(reason=_NOT_SEEN)
+    now_ms = context.services.clock.now_ms()
+    has_place = is_queued(head, now_ms)
+    if not has_place:
+        start = earliest_start(context.state, scheduling, head, now_ms)
+        outlook = replace(outlook, predicted_start=start, predicted_nodes=(), starts_now=False)
     held = held_tasks(found.record) if isinstance(found.record, TaskGroup) else ""
     reason = held or waiting_reason(head, outlook.reason)
-    return explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
+    view = explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
+    return view if has_place else replace(view, rank=None, scores={})
 
 
 def _ended_or_stopping(context: Context, found: Found) -> str:

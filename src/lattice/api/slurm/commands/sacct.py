@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
+from lattice.api.find.lookup import find_number
 from lattice.api.pacing import Pace, free_in_slices, joined_in_slices, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
@@ -109,7 +112,18 @@ async def _rows(context: Context, query: Query, ids: list[JobId], now: float) ->
         if _keeps(query, row):
             rows[bool(row.waiting), row.number] = row
     await free_in_slices(entries)
+    await _note_last_tasks(context, rows)
     return await sorted_in_slices(rows.values(), lambda row: row.number, Pace())
+
+
+async def _note_last_tasks(context: Context, rows: dict[tuple[bool, int], JobRow]) -> None:
+    """The last task of an array goes under the array's own number in JobIDRaw, as in Slurm."""
+    for number in {row.array_number for row in rows.values() if row.array_index is not None}:
+        found = await find_number(context, number)
+        if found is not None and isinstance(found.record, TaskGroup):
+            last = (False, number + found.record.size)
+            if last in rows:
+                rows[last] = replace(rows[last], raw_number=number)
 
 
 async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Entry]:

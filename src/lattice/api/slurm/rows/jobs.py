@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.find.prospects import earliest_start
 from lattice.api.pacing import FEW, Pace
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.rows.steps import steps_of
@@ -168,6 +169,7 @@ class JobRows:
             restarts=record.restart_count,
             cpu_s=finite(record.cpu_s),
             peak_memory_mb=record.peak_memory_mb,
+            held_memory_mb=record.held_memory_mb or request.memory_mb,
             **_requests(record, asked),
         )
 
@@ -184,7 +186,8 @@ class JobRows:
         """The row with what takes longer to find out."""
         asked = self._permitted(record, asked)
         stdout = _file(asked.stdout or _default_output(row, asked), row)
-        expected = None if outlook is None or outlook.predicted_start is None else outlook.predicted_start / 1000
+        moment = earliest_start(self._state, self._scheduling, record, self._now_ms) if row.state.is_waiting else None
+        expected = None if moment is None else moment / 1000
         return replace(
             row,
             started_at=expected if row.state.is_waiting else row.started_at,
