@@ -26,8 +26,8 @@ PER_MINUTE = {
     "query_audit": "audit_per_minute",
     "export_audit": "audit_per_minute",
 }
+# Terminals are counted where they are launched: they stay when the request that opened them is over.
 CONCURRENCY = {
-    "attach": "attach_max_concurrent",
     "stream_logs": "stream_logs_max_concurrent",
     "stream_metrics": "stream_metrics_max_concurrent",
     "watch": "watch_max_concurrent",

@@ -11,7 +11,6 @@ from lattice.core.model.site.tenants import Vcluster
 from tests.integration.api.world import World, in_world
 
 UNREAD_LIMITS = (
-    "attach_max_concurrent",
     "stream_metrics_max_concurrent",
     "query_metrics_per_minute",
     "diagnostics_per_minute",
