@@ -66,7 +66,7 @@ class Surroundings(Protocol):
 def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchHook]:
     """The hooks of this node, in the order in which they prepare a run. Images come before what may hide the cache."""
     hooks: list[LaunchHook] = []
-    if settings.hooks.prologue or settings.hooks.epilogue:
+    if settings.hooks.has_prologue or settings.hooks.has_epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
     hooks.append(ImagesHook(containers.fetcher))
     if settings.scratch_dir is not None:

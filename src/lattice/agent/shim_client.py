@@ -102,6 +102,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
     pmix_service: bool = False  # the same of PMIx
     terminals: bool = False  # the same of terminals that clients come and go at
+    task_cpus: bool = False  # whether it binds single tasks of a step
     pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     limits: tuple[str, ...] | None = None  # controllers that hold runs here; None from a shim of release 0.1.0
     mount_kinds: tuple[str, ...] = ()  # what it can mount there

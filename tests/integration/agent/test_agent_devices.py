@@ -1,6 +1,7 @@
 """Runs see the GPUs and CPUs that are theirs, across a restart of the agent too."""
 
 import asyncio
+import getpass
 import json
 import os
 import stat
@@ -10,7 +11,7 @@ import pytest
 
 from lattice.wire.pb import agent_pb2 as pb
 from tests.conftest import missing
-from tests.integration.agent.agent_rig import cluster
+from tests.integration.agent.agent_rig import cluster, until
 from tests.integration.agent.shim_process import Client, ShimProcess
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -122,5 +123,43 @@ def test_share_opens_the_device_files_of_its_own_gpus_only(tmp_path: Path) -> No
             assert (await server.output((1, 1))).split() == [b"site"]
             assert (await server.output((2, 1))).split() == [b"gpu0", b"site"]
             assert (await server.output((3, 1))).split() == [b"gpu0", b"gpu1", b"site"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_tasks_of_a_step_have_cpus_of_their_own_and_the_nearest_gpus(tmp_path: Path) -> None:
+    see = "import os; print(os.sched_getaffinity(0), os.environ['LATTICE_GPUS'], os.environ['LATTICE_TASK_CPUS'])"
+
+    async def scenario() -> None:
+        async with cluster("--topology-file", topology(tmp_path)) as (server, _agent):
+            server.start((1, 1), ["sleep", "300"], cpus=len(CPUS), gpus=2 * len(CPUS))
+            base = await server.running((1, 1))
+            argv = ["/usr/bin/env", "python3", "-S", "-c", see]
+            start = pb.StartRun(key=base.key, user=getpass.getuser(), cwd="/", nodes=["n1"], argv=argv)
+            start.cpus, start.gpus = len(CPUS), 2 * len(CPUS)
+            outputs = [tmp_path / f"out.{rank}" for rank in (0, 1)]
+            tasks = [pb.StepTask(rank=rank, local_rank=rank, stdout=str(outputs[rank])) for rank in (0, 1)]
+            step = pb.LaunchStep(
+                base=start, step=0, launch_id="one", tasks=tasks, size=2, nodes=["n1"], cpus_per_task=1, gpus_per_task=2
+            )
+            server.newest.send(launch_step=step)
+            await until(lambda: any(r.ended for r in server.newest.of_kind("step_report")), "the step to end")
+            (report,) = [r for r in server.newest.of_kind("step_report") if r.ended]
+            assert [task.exit_code for task in report.tasks] == [0, 0], report
+            assert [path.read_text() for path in outputs] == [
+                f"{{{CPUS[0]}}} 0,1 {CPUS[0]}\n",
+                f"{{{CPUS[1]}}} 2,3 {CPUS[1]}\n",
+            ]
+            step.step, step.launch_id, step.cpu_bind = 1, "two", "map:9999"
+            server.newest.send(launch_step=step)
+
+            def refused() -> list[pb.StepReport]:
+                return [r for r in server.newest.of_kind("step_report") if r.ended and r.key.step == 1]
+
+            await until(refused, "the refusal")
+            assert "CPU 9999 of the map is not one of the allocation's" in refused()[0].message
+            server.stop((1, 1), grace_s=0.0)
+            await server.ended((1, 1))
 
     asyncio.run(scenario())

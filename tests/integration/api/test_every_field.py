@@ -84,7 +84,7 @@ STEP: dict[str, Any] = {
         "pty": True,
     },
     **{"rows": 24, "columns": 80, "no_kill": True, "overlap": True, "immediate": True, "time": "5m"},
-    **{"pmi": "pmi2", "fence_timeout": "5m"},
+    **{"pmi": "pmi2", "fence_timeout": "5m", "cpu_bind": "map:0,2", "gpu_bind": "closest", "gpus_per_task": 1},
 }
 VCLUSTER: dict[str, Any] = {
     **{"scheduler": "ml-training", "tenants": ["physics"], "nodes": ["n1"], "node_sharing": "shared"},

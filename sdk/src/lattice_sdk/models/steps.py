@@ -77,6 +77,9 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: str = ""
     pmi: str = "auto"
     fence_timeout: str = ""
+    cpu_bind: str = ""  # none, cores, numa or map:LIST
+    gpu_bind: str = ""  # none or closest
+    gpus_per_task: int = 0
 
 
 class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

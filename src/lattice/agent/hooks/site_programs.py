@@ -23,11 +23,43 @@ _log = logging.getLogger(__name__)
 
 
 class SiteHooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Paths of programs; empty = there is none."""
+    """Paths of programs; empty = there is none. Those of a directory come by name: before the single prologue, after the single epilogue.
+
+    The directories are read for each run, so that a site changes them without a restart. Each program has `timeout_s` of its own.
+    """
 
     prologue: str = ""
     epilogue: str = ""
+    prologue_dir: str = ""
+    epilogue_dir: str = ""
     timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @property
+    def has_prologue(self) -> bool:
+        return bool(self.prologue or self.prologue_dir)
+
+    @property
+    def has_epilogue(self) -> bool:
+        return bool(self.epilogue or self.epilogue_dir)
+
+    def prologues(self) -> list[str]:
+        """In the order in which they run. Raises HookFailed."""
+        return [*programs_in(self.prologue_dir), *filter(None, (self.prologue,))]
+
+    def epilogues(self) -> list[str]:
+        """The reverse: what was prepared last is cleared up first. Raises HookFailed."""
+        return [*filter(None, (self.epilogue,)), *reversed(programs_in(self.epilogue_dir))]
+
+
+def programs_in(folder: str) -> list[str]:
+    """Files that begin with a digit and may be executed, by name: 10-mount, 20-network. Raises HookFailed."""
+    if not folder:
+        return []
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.name[0].isdigit() and entry.is_file())
+    except OSError as error:
+        raise HookFailed(f"the programs in {folder} cannot be read: {error.strerror}") from error
+    return [path for path in (os.path.join(folder, name) for name in names) if os.access(path, os.X_OK)]
 
 
 def hook_environment(order: StartOrder, node_id: str) -> dict[str, str]:
@@ -85,25 +117,40 @@ class SiteProgramsHook:
     def __init__(self, programs: SiteHooks, node_id: str) -> None:
         self._programs = programs
         self._node_id = node_id
-        # A program is stopped and named by `run_hook`; this is for what hangs beside it.
-        self.timeout_s = programs.timeout_s + STOPPING_S
+
+    @property
+    def timeout_s(self) -> float:
+        """A program is stopped and named by `run_hook`; this is for what hangs beside it."""
+        try:
+            count = max(1, len(self._programs.prologues()), len(self._programs.epilogues()))
+        except HookFailed:
+            count = 1
+        return count * self._programs.timeout_s + STOPPING_S
 
     def applies(self, order: StartOrder) -> bool:
-        return bool(self._programs.prologue or self._programs.epilogue)
+        return self._programs.has_prologue or self._programs.has_epilogue
 
     async def prepare(self, launch: Launch) -> None:
         environment = hook_environment(launch.order, self._node_id)
-        if self._programs.prologue:
-            await run_hook(self._programs.prologue, environment, self._programs.timeout_s)
-        if self._programs.epilogue:
+        programs = self._programs.prologues()
+        if self._programs.has_epilogue and len(programs) > 1:
+            launch.leave(environment)  # what the first ones did is undone when a later one fails
+        for program in programs:
+            await run_hook(program, environment, self._programs.timeout_s)
+        if self._programs.has_epilogue:
             launch.leave(environment)
 
     async def undo(self, finished: Finished) -> None:
-        if not self._programs.epilogue:
+        """All of them, also after one that failed."""
+        if not self._programs.has_epilogue:
             return
         unknown = StartOrder(key=finished.key, allocation_id=finished.allocation_id)
         environment = dict(finished.left) or hook_environment(unknown, self._node_id)
-        try:
-            await run_hook(self._programs.epilogue, environment, self._programs.timeout_s)
-        except HookFailed as error:
-            raise HookFailed(f"the epilogue failed: {error}") from error
+        problems = []
+        for program in self._programs.epilogues():
+            try:
+                await run_hook(program, environment, self._programs.timeout_s)
+            except HookFailed as error:
+                problems.append(str(error))
+        if problems:
+            raise HookFailed(f"the epilogue failed: {'; '.join(problems)}")

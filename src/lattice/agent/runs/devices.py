@@ -123,6 +123,15 @@ class DeviceTable:
         # Too few when work runs that was started without: better unbound than on others' CPUs.
         return choose_cpus(self._topology.memory, free, order.cpus, gpus) if order.cpus <= len(free) else ()
 
+    @property
+    def memory(self) -> MemoryTopology:
+        return self._topology.memory
+
+    def cpus_of(self, devices: Devices, order: StartOrder) -> tuple[int, ...]:
+        """The CPUs that the run may use, also where it has all of them and is not bound; empty where they are not known."""
+        has_all = not 0 < order.cpus < self._cpu_count
+        return devices.cpus or (tuple(sorted(self._cpus)) if has_all else ())
+
     def environment(self, devices: Devices) -> dict[str, str]:
         """What tells the run which GPUs are its own; nothing on a node without."""
         if devices.gpus is None:

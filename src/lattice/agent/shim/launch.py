@@ -110,6 +110,12 @@ def mapping(request: dict[str, object], key: str) -> dict[str, object]:
     return value
 
 
+def merged(request: dict[str, object], task: dict[str, object]) -> dict[str, object]:
+    """The request of a step as one of its tasks has it: arguments, variables and CPUs of its own."""
+    own = {key: task.get(key) or request.get(key) for key in ("argv", "cpus")}
+    return {**request, **own, "env": {**mapping(request, "env"), **mapping(task, "env")}}
+
+
 def path(files: dict[str, object], key: str) -> bytes:
     text = files.get(key) or ""
     if not isinstance(text, str) or "\0" in text:

@@ -17,7 +17,7 @@ from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.journal import STDERR, STDOUT
-from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
+from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, merged, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import make_namespace, mounts_of
 from lattice.agent.shim.pmi.starting import start_service
@@ -271,8 +271,7 @@ class StepTable:
 
     def _start_task(self, step: Step, task: Task, asked: Body, request: Body) -> None:
         """Fork one task. Our ends of its pipes are in the task as soon as they exist, so that `_close_task` finds all of them."""
-        env = {**mapping(request, "env"), **mapping(asked, "env")}
-        task.launch = Launch({**request, "argv": asked.get("argv") or request.get("argv"), "env": env})
+        task.launch = Launch(merged(request, asked))
         group = step.group
         if isinstance(group, StepCgroup):
             task.launch.namespace = group.namespace

@@ -185,6 +185,7 @@ class RunTable:
             "pmi_service": True,
             "pmix_service": True,
             "terminals": True,
+            "task_cpus": True,
             "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),

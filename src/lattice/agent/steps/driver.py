@@ -15,12 +15,14 @@ from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.pmix.building import FEATURE as PMIX
 from lattice.agent.pmix.building import find_host
-from lattice.agent.runs.devices import DeviceTable, NoDevices
+from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.launch import LaunchRefused, NodeCannotWrite
 from lattice.agent.runs.output import Readers
 from lattice.agent.shim_client import ShimMessage
+from lattice.agent.steps.binding import Bindings
 from lattice.agent.steps.launch import Site, prepare_step
 from lattice.agent.steps.table import StepRetention, Steps
+from lattice.core.model.work.binding import TaskDevices
 from lattice.ports.nodes.agents import Phase, RunKey, StepKey
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, NodesEndedOrder, ResizeOrder, SignalOrder
 from lattice.wire.agents.messages import STEP_KEY, step_order_of
@@ -62,9 +64,12 @@ class StepDriver:
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
         self._has_terminals = False
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
+        self._can_bind = False  # whether the shim binds single tasks, once it has said so
+        self._bindings = Bindings(devices, self.table.is_open)
 
     def meet_shim(self, listing: ShimMessage) -> set[str]:
         """Note what the shim can do; the features of the node that follow from it."""
+        self._can_bind = listing.task_cpus
         has_pmix = listing.pmix_service and self._site.pmix is not None
         self._has_terminals = listing.terminals
         self._kinds = frozenset(("pmi1", "pmi2") if listing.pmi_service else ()) | {PMIX for _ in range(has_pmix)}
@@ -76,6 +81,7 @@ class StepDriver:
         if self._devices.is_empty:
             return
         for found in self._site.folders.found():
+            self._bindings.recall(found.key, found.spec.cpus)
             if self.table.is_alive(found.key.of_run) and self._find(found.key.of_run) is None:
                 self._devices.recall(found.key.of_run, found.spec.devices)
 
@@ -133,10 +139,11 @@ class StepDriver:
             if devices is None:
                 devices = self._devices.assign(launch.base, self._is_alive)
             variables = self._devices.environment(devices)
+            bound = [(each, self._variables(each)) for each in self._bind(launch, devices)]
             launch = self._with_pmi(launch)
-            loop = asyncio.get_running_loop()
+            folder, loop = self._run_folder(key.of_run), asyncio.get_running_loop()
             request = await loop.run_in_executor(
-                self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
+                self._pool, prepare_step, launch, self._site, devices, variables, folder, bound
             )
             await self._add_images(launch, request)
             # Where the allocation runs its script the container is there; elsewhere the step brings it along.
@@ -156,6 +163,15 @@ class StepDriver:
             self._ask(request, lambda answer: self._answered(key, request, answer))
         else:
             self._containers.release(request)
+
+    def _bind(self, launch: LaunchOrder, devices: Devices) -> list[TaskDevices]:
+        bound = self._bindings.bind(launch, devices)
+        if launch.cpu_bind not in ("", "none") and not self._can_bind:
+            raise LaunchRefused("the shim of this node is older than its agent and cannot bind tasks to CPUs")
+        return bound
+
+    def _variables(self, task: TaskDevices) -> dict[str, str]:
+        return {} if task.gpus is None else self._devices.environment(Devices(gpus=task.gpus))
 
     def _answered(self, key: StepKey, request: dict[str, object], answer: ShimMessage) -> None:
         self._containers.release(request)

@@ -24,6 +24,7 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[int, ...]
     fence: bool = False
     devices: Devices = NOTHING
+    cpus: tuple[int, ...] = ()  # of its tasks, which no other step gets
 
 
 class FoundStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """From a launch order to a request to the shim: account, folder, environment of every task. May wait, so called in a thread."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -13,8 +14,11 @@ from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_d
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.shim.pmi.layout import spans
 from lattice.agent.steps.folders import StepFolders, StepSpec
+from lattice.core.model.work.binding import TaskDevices
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.steps import LaunchOrder, PmiOrder, TaskOrder
+
+CPUS_VARIABLE = "LATTICE_TASK_CPUS"
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +35,12 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare_step(
-    launch: LaunchOrder, site: Site, devices: Devices, variables: Mapping[str, str], run_folder: Path
+    launch: LaunchOrder,
+    site: Site,
+    devices: Devices,
+    variables: Mapping[str, str],
+    run_folder: Path,
+    bound: Sequence[tuple[TaskDevices, Mapping[str, str]]] = (),
 ) -> dict[str, object]:
     """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     order, key = launch.base, launch.key
@@ -43,6 +52,7 @@ def prepare_step(
         ranks=tuple(task.rank for task in launch.tasks),
         fence=order.fence,
         devices=devices,
+        cpus=tuple(cpu for each, _ in bound for cpu in each.cpus),
     )
     # Where the allocation has a run, its token is renewed; elsewhere the step has one of its own.
     shared = run_folder / TOKEN
@@ -73,7 +83,7 @@ def prepare_step(
         "time_s": launch.time_s,
         "rows": launch.rows,
         "columns": launch.columns,
-        "tasks": [_task(task, launch, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
+        "tasks": _tasks(launch, bound),
     }
     if launch.pmi is not None:
         request["pmi"] = _pmi(launch, launch.pmi) | _pmix(launch, launch.pmi, site.pmix, folder)
@@ -83,6 +93,22 @@ def prepare_step(
         request["cpus"] = list(devices.cpus)
     # For a node where the allocation has no run: the step brings its group along.
     return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices)
+
+
+def _tasks(launch: LaunchOrder, bound: Sequence[tuple[TaskDevices, Mapping[str, str]]]) -> list[dict[str, object]]:
+    with_slurm = "SLURM_STEP_ID" in launch.base.env
+    devices = bound or [(TaskDevices(), {})] * len(launch.tasks)
+    return [
+        _bound(_task(task, launch, with_slurm=with_slurm), *own)
+        for task, own in zip(launch.tasks, devices, strict=True)
+    ]
+
+
+def _bound(task: dict[str, object], devices: TaskDevices, variables: Mapping[str, str]) -> dict[str, object]:
+    """The task with the devices that are its own; `variables` name its GPUs."""
+    own = {**variables, **({CPUS_VARIABLE: ",".join(map(str, devices.cpus))} if devices.cpus else {})}
+    given = cast("dict[str, str]", task["env"])
+    return {**task, "env": {**given, **own}, **({"cpus": list(devices.cpus)} if devices.cpus else {})}
 
 
 def _step_variables(launch: LaunchOrder) -> dict[str, str]:

@@ -11,10 +11,11 @@ from lattice.control.steps.plan import StepPlan, counted_status, failure_lines, 
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.layout import Layout
 from lattice.core.model.work.steps import StepRecord, is_terminal, step_id
 from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL, Usage, total_usage
 from lattice.ports.nodes.agents import EndCause, PmiUse, StepKey, StepReport, TaskEnd
-from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
+from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepRefused, StepView
 
 KEPT_MESSAGE = 2000
 OPEN_MPI = ("libmpi.so.20", "libmpi.so.40")
@@ -192,3 +193,20 @@ def cpus_left(state: State, allocation: Allocation, steps: Iterable[LiveStep] = 
             if node in live.open_nodes and node in cpus and live.plan is not None:
                 cpus[node] = max(0, cpus[node] - live.plan.cpus_on(place))
     return list(cpus.items())
+
+
+def check_gpus(state: State, allocation: Allocation, layout: Layout, per_task: int) -> None:
+    """Raises StepRefused where the tasks of a node would have more GPUs than the allocation holds there."""
+    if not per_task:
+        return
+    nodes = state.nodes
+    held = {share.node: nodes[share.node].hardware.gpus if share.whole else share.gpus for share in allocation.shares}
+    for node, tasks in zip(layout.nodes, layout.counts, strict=True):
+        if tasks * per_task > held.get(node, 0):
+            raise StepRefused(
+                "infeasible",
+                "more GPUs than the allocation holds",
+                requested=f"{tasks} tasks with {per_task} GPUs each on {node}",
+                limit=f"{held.get(node, 0)} GPUs on {node}",
+                hint="ask for fewer tasks on each node, or submit with more --gpus",
+            )

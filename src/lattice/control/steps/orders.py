@@ -75,5 +75,9 @@ def launch_orders(
             master_host=meeting.host,
             master_port=meeting.port,
             terminal=request.terminal,
+            cpu_bind=request.cpu_bind or ("none" if request.task_request.overcommit else ""),
+            gpu_bind=request.gpu_bind,
+            gpus_per_task=request.gpus_per_task,
+            overlap=request.overlap or request.terminal is not None,
         )
     return orders

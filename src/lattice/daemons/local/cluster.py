@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from lattice.daemons.local import commands, quorum, readiness
 from lattice.daemons.local.commands import ServerPlace
 from lattice.daemons.local.credentials import LIFETIME_S, RENEW_BEFORE_S, ensure_secret, write_tokens
+from lattice.daemons.local.gpus import write_topologies
 from lattice.daemons.local.keeper import Keeper, Program, manner
 from lattice.daemons.local.layout import Layout
 from lattice.daemons.local.logtail import tail
@@ -45,6 +46,7 @@ class Cluster:
         token = quorum.prepare(layout, options.server_names()) if options.servers > 1 else ""
         for place in self._places:
             commands.write_server_config(layout, place, self._places, token)
+        write_topologies(layout, options)
 
     async def start(self, progress: Progress) -> dict[str, str]:
         """Starts everything; returns nodes and their states once they are settled. Raises StartFailed, which says where to look."""

@@ -110,7 +110,12 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
     if options.scratch_dir:
         arguments["--scratch-dir"] = os.path.join(os.path.abspath(options.scratch_dir), node)
-    # All nodes share one machine: none of them has its GPUs, unless a file declares them.
+    # All nodes share one machine: each has the GPUs that were dealt to it, unless a file declares other hardware.
     hardware = os.path.join(os.path.abspath(options.hardware_dir), f"{node}.json") if options.hardware_dir else ""
-    arguments |= {"--hardware": hardware} if hardware and os.path.exists(hardware) else {"--gpus": "0"}
+    if hardware and os.path.exists(hardware):
+        arguments["--hardware"] = hardware
+    elif (topology := layout.topology_of(node)).exists():
+        arguments["--topology-file"] = str(topology)
+    else:
+        arguments["--gpus"] = "0"
     return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]

@@ -51,6 +51,10 @@ class Layout:
     def state_of(self, node: str) -> Path:
         return self.agents / node
 
+    def topology_of(self, node: str) -> Path:
+        """Beside its state directory: which GPUs of the machine the node offers."""
+        return self.agents / f"{node}.topology.json"
+
     def nodes(self) -> list[str]:
         """Nodes that have a state directory, from this start or earlier ones."""
         try:

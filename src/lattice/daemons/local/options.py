@@ -24,6 +24,7 @@ class Options:
     node_cpus: int = 4
     node_memory_mb: int = 4096
     node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
+    node_gpus: int | None = None  # of each node; None = those of the machine, dealt out
     prologue: str = ""
     scratch_dir: str = ""
     epilogue: str = ""

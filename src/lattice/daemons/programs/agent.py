@@ -235,6 +235,13 @@ def _add_images(add: Callable[..., argparse.Action]) -> None:
     )
 
 
+def _folder(text: str) -> str:
+    path = os.path.abspath(text)
+    if not os.path.isdir(path):
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return path
+
+
 def _add_hooks(add: Callable[..., argparse.Action]) -> None:
     add(
         "--prologue",
@@ -244,11 +251,25 @@ def _add_hooks(add: Callable[..., argparse.Action]) -> None:
     )
     add("--epilogue", default="", metavar="PROGRAM", help="program to run after each run, as the agent's user")
     add(
+        "--prologue-dir",
+        type=_folder,
+        default="",
+        metavar="DIR",
+        help="directory of prologues whose names begin with a number, run by name before --prologue; read for each run",
+    )
+    add(
+        "--epilogue-dir",
+        type=_folder,
+        default="",
+        metavar="DIR",
+        help="directory of epilogues whose names begin with a number, run in reverse after --epilogue",
+    )
+    add(
         "--hook-timeout",
         type=_seconds,
         default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="time limit of the prologue and the epilogue (default: %(default)s)",
+        help="time limit of each prologue and epilogue (default: %(default)s)",
     )
     add("--checks", type=Path, metavar="FILE", help="health checks of this node, in TOML or JSON, one table each")
     add("--check-dir", type=Path, metavar="DIR", help="directory of health check programs")
@@ -345,7 +366,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         cache_bytes=options.cache_bytes,
         cache_dir=_cache_dir(options.cache_dir, uid),
         containers=_containers(options.container_runtime, options.oci_hooks_dir, uid),
-        hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
+        hooks=_site_hooks(options),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
 
@@ -383,6 +404,16 @@ def _cache_dir(directory: Path | None, uid: int) -> Path | None:
     if directory is not None:
         raise CannotStart("--cache-dir needs an agent that runs as root")
     return None
+
+
+def _site_hooks(options: argparse.Namespace) -> SiteHooks:
+    return SiteHooks(
+        prologue=options.prologue,
+        epilogue=options.epilogue,
+        prologue_dir=options.prologue_dir,
+        epilogue_dir=options.epilogue_dir,
+        timeout_s=options.hook_timeout,
+    )
 
 
 def _containers(runtime: str, hooks_dir: Path | None, uid: int) -> ContainerSettings:

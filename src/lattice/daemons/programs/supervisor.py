@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         node_cpus=arguments.node_cpus,
         node_memory_mb=arguments.node_memory,
         node_groups=arguments.node_groups,
+        node_gpus=arguments.node_gpus,
         scratch_dir=arguments.scratch_dir,
         prologue=arguments.prologue,
         epilogue=arguments.epilogue,
@@ -228,6 +229,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--servers", type=odd(1, 5), default=Options.servers)
     run_parser.add_argument("--rest-port", type=bounded(0, 65535), default=REST_PORT)
     run_parser.add_argument("--grpc-port", type=bounded(0, 65535), default=GRPC_PORT)
+    run_parser.add_argument("--node-gpus", type=bounded(0, 1024))
     run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
     run_parser.add_argument("--node-memory", type=size_mb, default=Options.node_memory_mb)
     run_parser.add_argument("--node-groups", type=bounded(0, 1000), default=Options.node_groups)

@@ -87,6 +87,10 @@ class LaunchOrder(Struct, frozen=True, kw_only=True):
     master_host: str = ""
     master_port: int = 0
     terminal: TerminalOrder | None = None
+    cpu_bind: str = ""  # none, cores, numa or map:LIST; empty = cores where there are enough
+    gpu_bind: str = ""  # none or closest
+    gpus_per_task: int = 0  # 0 = each task sees all GPUs of the run
+    overlap: bool = False  # CPUs may be those of other steps
 
     @property
     def key(self) -> StepKey:
@@ -177,6 +181,9 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pmi: str = "auto"
     fence_timeout_s: float = 0.0  # 0 = the default
     terminal: TerminalOrder | None = None  # such a step takes no CPUs
+    cpu_bind: str = ""  # as in the order
+    gpu_bind: str = ""
+    gpus_per_task: int = 0
 
 
 class StepView(Struct, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ class StepLine:
     immediate: bool = False
     cyclic: bool = False
     mpi: str = "auto"
+    cpu_bind: str = ""
+    gpu_bind: str = ""
 
 
 MPI_KINDS = ("none", "pmi1", "pmi2", "pmix")
@@ -46,6 +48,40 @@ def _mpi(word: str) -> str:
     raise error(PROGRAM, f"invalid MPI type '{word[:60]}', --mpi=list for acceptable types")
 
 
+_CPU_BIND = {
+    "no": "none",
+    "none": "none",
+    "cores": "cores",
+    "threads": "cores",
+    "rank": "cores",
+    "ldoms": "numa",
+    "rank_ldom": "numa",
+}
+_MAP_CPU = "map_cpu:"
+_SAID_ASIDE = ("quiet", "q", "verbose", "v")
+
+
+def _cpu_bind(words: str) -> str:
+    """How tasks are bound, in the words of a launch. Raises Fault for what is not available."""
+    for prefix in _SAID_ASIDE:
+        words = words.removeprefix(f"{prefix},")
+    if not words or words in (*_SAID_ASIDE, "yes"):
+        return ""
+    if words.startswith(_MAP_CPU) and re.fullmatch(r"\d+(,\d+)*", words.removeprefix(_MAP_CPU)):
+        return f"map:{words.removeprefix(_MAP_CPU)}"
+    if words not in _CPU_BIND:
+        raise error(PROGRAM, f"--cpu-bind={words[:60]} is not supported; use none, cores, ldoms or map_cpu:LIST")
+    return _CPU_BIND[words]
+
+
+def _gpu_bind(words: str) -> str:
+    for prefix in _SAID_ASIDE:
+        words = words.removeprefix(f"{prefix},")
+    if words not in ("", "none", "closest"):
+        raise error(PROGRAM, f"--gpu-bind={words[:60]} is not supported; use none or closest")
+    return words
+
+
 def step_line(given: Iterable[Given]) -> StepLine:
     """The last value of each option counts."""
     values = {each.option.name: each.value for each in given}
@@ -61,6 +97,8 @@ def step_line(given: Iterable[Given]) -> StepLine:
         immediate="immediate" in values,
         cyclic=values.get("distribution", "").lower().startswith("cyclic"),
         mpi=_mpi(values.get("mpi", "").lower()),
+        cpu_bind=_cpu_bind(values.get("cpu-bind", "").lower()),
+        gpu_bind=_gpu_bind(values.get("gpu-bind", "").lower()),
     )
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import BadUnit, parse_duration_s
+from lattice.core.model.work.binding import GPU_BINDINGS, BadBinding, check_cpu_binding
 from lattice.core.model.work.efficiency import finite
 from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
 from lattice.core.model.work.steps import MAX_TASKS, StepRecord, is_terminal, step_id
@@ -23,6 +24,7 @@ MAX_ARGUMENTS = 10_000
 MAX_PROGRAMS = 1000
 MAX_NAMED = 4 * MAX_TASKS
 MAX_CELLS = 10_000
+MAX_GPUS = 1024
 MAX_FENCE_S = 86_400
 PMI_KINDS = ("auto", "pmi1", "pmi2", "pmix", "none")
 NAMED_KINDS = "auto, pmi1, pmi2, pmix or none"
@@ -67,6 +69,9 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     time: Short = ""
     pmi: Short = "auto"
     fence_timeout: Short = ""
+    cpu_bind: TaskList = ""
+    gpu_bind: Short = ""
+    gpus_per_task: int = 0
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):
@@ -131,6 +136,9 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
         fence_timeout_s=float(
             _between(_seconds(fields.fence_timeout, "fence_timeout"), "fence_timeout", 0, MAX_FENCE_S)
         ),
+        cpu_bind=_cpu_bind(fields.cpu_bind),
+        gpu_bind=_gpu_bind(fields.gpu_bind),
+        gpus_per_task=_between(fields.gpus_per_task, "gpus_per_task", 0, MAX_GPUS),
     )
 
 
@@ -138,6 +146,19 @@ def _pmi(word: str) -> str:
     if word in PMI_KINDS:
         return word
     raise BadField("pmi", f'"{word[:60]}" is not known', hint=f"use {NAMED_KINDS}")
+
+
+def _cpu_bind(kind: str) -> str:
+    try:
+        return check_cpu_binding(kind)
+    except BadBinding as error:
+        raise BadField("cpu_bind", str(error)) from None
+
+
+def _gpu_bind(kind: str) -> str:
+    if kind and kind not in GPU_BINDINGS:
+        raise BadField("gpu_bind", f'"{kind[:40]}" is not known', hint="use none or closest")
+    return kind
 
 
 def _task_request(fields: StepSubmission) -> TaskRequest:

@@ -69,3 +69,47 @@ def test_the_epilogue_runs_for_work_of_an_agent_that_kept_no_record(tmp_path: Pa
     runner = HookRunner([hook(epilogue=path)], lambda key: tmp_path)
     assert "the epilogue failed" in asyncio.run(runner.undo(ORDER.key, "a17", has_started=True))
     assert asyncio.run(runner.undo(ORDER.key, "a17", has_started=False)) == ""
+
+
+def numbered(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_programs_of_a_directory_run_by_name_and_back(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+        for name in ("20-b", "10-a"):
+            numbered(folder, name, f"echo {folder.name} {name} >> {tmp_path}/seen")
+        numbered(folder, "README", f"echo wrong >> {tmp_path}/seen")
+        (folder / "30-not-executable").write_text("#!/bin/sh\nexit 1\n")
+    single = program(tmp_path, f"echo single >> {tmp_path}/seen")
+    hooks = [hook(prologue=single, prologue_dir=str(before), epilogue_dir=str(after))]
+    runner = HookRunner(hooks, lambda key: tmp_path)
+    asyncio.run(runner.prepare(ORDER, {}))
+    assert asyncio.run(runner.undo(ORDER.key, "a17", has_started=True)) == ""
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert seen == ["before 10-a", "before 20-b", "single", "after 20-b", "after 10-a"]
+
+
+def test_program_of_a_directory_that_fails_is_named_and_the_earlier_ones_are_undone(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+    numbered(before, "10-mount", "exit 0")
+    numbered(before, "20-network", "echo no link; exit 4")
+    numbered(before, "30-never", f"touch {tmp_path}/never")
+    numbered(after, "10-mount", f"touch {tmp_path}/undone")
+    runner = HookRunner([hook(prologue_dir=str(before), epilogue_dir=str(after))], lambda key: tmp_path)
+    with pytest.raises(HookFailed, match="20-network ended with exit code 4: no link"):
+        asyncio.run(runner.prepare(ORDER, {}))
+    assert (tmp_path / "undone").exists()
+    assert not (tmp_path / "never").exists()
+
+
+def test_directory_that_is_gone_fails_the_hook(tmp_path: Path) -> None:
+    runner = HookRunner([hook(prologue_dir=str(tmp_path / "gone"))], lambda key: tmp_path)
+    with pytest.raises(HookFailed, match="cannot be read"):
+        asyncio.run(runner.prepare(ORDER, {}))

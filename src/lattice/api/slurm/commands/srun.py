@@ -230,6 +230,9 @@ def _submission(
         # A terminal in running work does not wait for its steps to end.
         overlap=step.overlap or bool(step.pty and step.jobid),
         pmi=step.mpi,
+        cpu_bind=step.cpu_bind,
+        gpu_bind=step.gpu_bind,
+        gpus_per_task=job.gpus_per_task.number,
         time=f"{job.time_s}s" if job.time_s and job.time_s != UNLIMITED else "",
     )
 

@@ -28,6 +28,7 @@ class UpOptions:
     rest_port: str = ""
     grpc_port: str = ""
     node_cpus: str = ""
+    node_gpus: str = ""
     node_memory: str = ""
     node_groups: str = ""
     prologue: str = ""
@@ -54,6 +55,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--grpc-port", default="", metavar="P", help="port for agents; 0 picks a free one (default: 50051)"
+    )
+    parser.add_argument(
+        "--node-gpus", default="", metavar="G", help="GPUs of each node (default: those of the machine, dealt out)"
     )
     parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs of each node (default: 4)")
     parser.add_argument("--node-memory", default="", metavar="M", help="memory of each node (default: 4G)")
@@ -121,7 +125,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
-    figures = ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups")
+    figures = ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_gpus", "node_memory", "node_groups")
     for name in (*figures, "scratch_dir", "prologue", "epilogue", "checks", "check_dir", "hardware_dir"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]

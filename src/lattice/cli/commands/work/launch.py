@@ -47,6 +47,9 @@ class Options:
     immediate: bool = False
     pmi: str = "auto"
     fence_timeout: str = ""
+    cpu_bind: str = ""
+    gpu_bind: str = ""
+    gpus_per_task: int = 0
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +119,13 @@ def _fill_sharing(parser: argparse.ArgumentParser) -> None:
     )
     add("--immediate", action="store_true", help="fail instead of waiting for other steps")
     add(
+        "--cpu-bind",
+        metavar="KIND",
+        help="CPUs of a task: none, cores, numa, or map:0,2 (default: cores of its own, on nodes that know them)",
+    )
+    add("--gpus-per-task", type=int, metavar="G", help="GPUs that each task sees (default: all of the allocation)")
+    add("--gpu-bind", metavar="KIND", help="GPUs of a task: closest to its CPUs, or none (default: closest)")
+    add(
         "--pmi",
         metavar="KIND",
         help="how MPI ranks find each other: auto, pmi1, pmi2, pmix or none (default: auto)",
@@ -173,6 +183,9 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
         time=options.time,
         pmi=options.pmi,
         fence_timeout=options.fence_timeout,
+        cpu_bind=options.cpu_bind,
+        gpu_bind=options.gpu_bind,
+        gpus_per_task=options.gpus_per_task,
     )
 
 
