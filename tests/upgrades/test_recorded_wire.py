@@ -144,6 +144,7 @@ CHANGED: dict[tuple[str, str], str] = {
     ("update_vcluster", ".default_walltime_s"): _WALLTIME,
     ("get_vcluster", ".default_walltime_s"): _WALLTIME,
     ("list_vclusters", ".items[gpu].default_walltime_s"): _WALLTIME,
+    ("explanation", ".rank"): "held work has no place in the queue; clients always had to accept null",
 }
 
 
