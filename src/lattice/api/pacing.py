@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 SLICE_S = 0.004
-FEW = 8  # records of a long listing between two looks at the clock, which takes as long as a cheap record
+FEW = 8  # records that are only looked at between two looks at the clock; what is made of one may take long, so each counts
 _KEYS_TOGETHER = 500
 _SORTED_TOGETHER = 10_000  # some 5 ms; merging shorter runs takes twice the time of sorting them together
 _FREED_TOGETHER = 500

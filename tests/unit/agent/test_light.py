@@ -75,3 +75,12 @@ print(signal.SIGTERM.name, socket.AF_INET.name, json.loads("1"), re.match("a", "
     command = [sys.executable, "-S", "-E", "-c", program]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert lines == ["", "SIGTERM AF_INET 1 1 OrderedDict()"]
+
+
+def test_nothing_is_replaced_where_the_parts_in_c_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(sys.modules)
+    monkeypatch.delitem(sys.modules, "json")
+    monkeypatch.setattr(light, "_chunks", None)
+    light.take_their_place()
+    assert "json" not in sys.modules
+    assert before.keys() - sys.modules.keys() == {"json"}

@@ -31,8 +31,11 @@ def _refuse(value: object) -> object:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-_scan = _json.make_scanner(_Reading())
-_chunks = _json.make_encoder(None, _refuse, _json.encode_basestring_ascii, None, ": ", ", ", False, False, True)
+try:
+    _scan = _json.make_scanner(_Reading())
+    _chunks = _json.make_encoder(None, _refuse, _json.encode_basestring_ascii, None, ": ", ", ", False, False, True)
+except (AttributeError, TypeError):  # a later Python, whose parts in C are made otherwise
+    _scan = _chunks = None
 
 
 def loads(data: str | bytes | bytearray) -> object:
@@ -103,11 +106,21 @@ def _stand_ins() -> dict[str, object]:
     }
 
 
+def _fits() -> bool:
+    sample = {"a": [1, None, "b"]}
+    try:
+        return loads(dumps(sample)) == sample
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
 _placed: dict[str, object] = {}
 
 
 def take_their_place() -> None:
-    """Before the shim's modules are imported; modules that are there already stay."""
+    """Before the shim's modules are imported; modules that are there already stay, and all do where the parts in C do not fit."""
+    if not _fits():
+        return
     for name, module in _stand_ins().items():
         if name not in sys.modules:
             _placed[name] = sys.modules[name] = module  # type: ignore[assignment]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.pacing import FEW, Pace, free_in_slices, joined_in_slices, sorted_in_slices
+from lattice.api.pacing import Pace, free_in_slices, joined_in_slices, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, complained, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
@@ -159,10 +159,10 @@ async def _lines(context: Context, query: Query, rows: list[JobRow], now: float)
         lines.append(formats.line(query.parts, squeue.header_of))
     write = formats.line_writer(query.parts, squeue.Writer(now, query.time_form, context.services.slurm.cluster).reader)
     measure, pace = Measure("squeue"), Pace()
-    for place, row in enumerate(rows):
+    for row in rows:
         lines.append(write(row))
         measure.add(len(lines[-1]))
-        if not place % FEW and pace.is_due():
+        if pace.is_due():
             await pace.rest()
     return lines
 

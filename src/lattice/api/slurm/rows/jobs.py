@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.find.prospects import earliest_start
-from lattice.api.pacing import FEW, Pace
+from lattice.api.pacing import Pace
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.rows.steps import steps_of
 from lattice.api.slurm.submit.translation import NO_LIMIT_S
@@ -82,9 +82,9 @@ class JobRows:
     async def rows(self, entries: Iterable[Allocation | TaskGroup]) -> AsyncIterator[JobRow]:
         """One row for each; a group stands for its tasks that wait. Others get their turn in between."""
         pace = Pace()
-        for place, entry in enumerate(entries):
+        for entry in entries:
             yield self.waiting_row(entry) if isinstance(entry, TaskGroup) else self.row(entry)
-            if not place % FEW and pace.is_due():
+            if pace.is_due():
                 await pace.rest()
 
     def waiting_row(self, group: TaskGroup) -> JobRow:
