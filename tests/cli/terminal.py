@@ -24,6 +24,7 @@ class Terminal:
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             try:
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
                 os.chdir(cwd or cluster.directory)
                 os.execve(program, ["lattice", *words], environment)  # noqa: S606 - on a terminal of its own
             finally:
