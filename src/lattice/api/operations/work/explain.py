@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from lattice.api.context import Context
 from lattice.api.find.lookup import Found, find
-from lattice.api.find.prospects import earliest_start, is_queued
+from lattice.api.find.prospects import Prospects, is_queued
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.ports.scheduling import Outlook
@@ -40,7 +40,7 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
     now_ms = context.services.clock.now_ms()
     has_place = is_queued(head, now_ms)
     if not has_place:
-        start = earliest_start(context.state, scheduling, head, now_ms)
+        start = Prospects(context.state, scheduling, now_ms).earliest_start(head)
         outlook = replace(outlook, predicted_start=start, predicted_nodes=(), starts_now=False)
     held = held_tasks(found.record) if isinstance(found.record, TaskGroup) else ""
     reason = held or waiting_reason(head, outlook.reason)

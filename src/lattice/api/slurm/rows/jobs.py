@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.find.prospects import earliest_start
+from lattice.api.find.prospects import Prospects
 from lattice.api.pacing import Pace
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.rows.steps import steps_of
@@ -64,6 +65,7 @@ class JobRows:
         self._scheduling = context.services.scheduling
         self._depth = depth
         self._now_ms = context.services.clock.now_ms()
+        self._prospects = Prospects(self._state, self._scheduling, self._now_ms)
         self._partitions: dict[str, str] = {}
         self._qos: dict[int, str] = {}
         self._words: dict[str, str] = {}
@@ -186,7 +188,7 @@ class JobRows:
         """The row with what takes longer to find out."""
         asked = self._permitted(record, asked)
         stdout = _file(asked.stdout or _default_output(row, asked), row)
-        moment = earliest_start(self._state, self._scheduling, record, self._now_ms) if row.state.is_waiting else None
+        moment = self._prospects.earliest_start(record) if row.state.is_waiting else None
         expected = None if moment is None else moment / 1000
         return replace(
             row,
@@ -290,6 +292,11 @@ def exit_of(record: Allocation, state: State) -> tuple[int, int]:
     return (0, record.signal) if record.signal else (record.exit_code or (0 if record.exit_code == 0 else 1), 0)
 
 
+@lru_cache(maxsize=32)  # ten thousand names take 20 ms, and users name the same ones again and again
+def _folded(nodes: tuple[str, ...]) -> str:
+    return fold(nodes)
+
+
 def _requests(record: Allocation, asked: Asked) -> dict[str, Any]:
     """What was asked for and is shown as it was written."""
     request = record.request
@@ -301,8 +308,8 @@ def _requests(record: Allocation, asked: Asked) -> dict[str, Any]:
         "gpus": request.gpus * (len(record.shares) or request.nodes),
         "gres": asked.gres or (f"gpu:{request.gpus}" if request.gpus else ""),
         "features": asked.features or "&".join(request.features),
-        "wanted_nodes": fold(request.node_list) if request.node_list else "",
-        "excluded_nodes": fold(request.exclude) if request.exclude else "",
+        "wanted_nodes": _folded(request.node_list) if request.node_list else "",
+        "excluded_nodes": _folded(request.exclude) if request.exclude else "",
         "may_requeue": record.requeue is not RequeuePolicy.NEVER,
         "is_batch": asked.program == "sbatch",
         "submit_host": asked.host,
