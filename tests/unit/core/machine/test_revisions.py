@@ -4,7 +4,8 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.levels import OLDEST
-from lattice.core.model.site.tenants import Vcluster
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.core.model.work.allocations import AllocationState, Cause, Request
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
@@ -123,3 +124,61 @@ def test_older_servers_are_not_sent_a_revision() -> None:
     world = World(level=OLDEST)
     number = world.submit()
     assert "needs level 2" in world.refused(revise(number, nodes=1)).message
+
+
+def test_a_group_without_waiting_tasks_keeps_what_it_has() -> None:
+    world = World(nodes=2)
+    group = world.submit(tasks=((0, 1, 1),))
+    world.place(group + 1, "n1")
+    world.place(group + 2, "n2")
+    assert "no task of" in world.refused(revise(group, nodes=1)).message
+
+
+def test_sensitive_work_is_neither_changed_nor_made() -> None:
+    world = World()
+    world.must(cmd.SetVcluster(vcluster=Vcluster(name="secret", scheduler=SENSITIVE), create=True))
+    number = world.submit()
+    assert "sensitive" in world.refused(revise(number, vcluster="secret")).message
+
+
+def test_a_dag_says_what_its_members_depend_on_and_may_be_waited_for() -> None:
+    world = World()
+    submission = world.submission()
+    members = (cmd.DagMember(ref="a", submission=submission),)
+    outcome = world.do(cmd.SubmitDag(name="flow", user="ada", tenant="physics", members=members))
+    assert isinstance(outcome, Accepted), outcome
+    dag = world.state.dependencies.dags[outcome.number]
+    other, member = world.submit(), dag.members[0]
+    assert "belongs to a DAG" in world.refused(revise(member, depends_on=after(other))).message
+    whole = ((Dependency(number=outcome.number, is_dag=True),),)
+    world.must(revise(other, depends_on=whole))
+    assert world[other].waits_for == whole
+
+
+def test_what_two_ways_lead_to_is_looked_at_once() -> None:
+    world = World()
+    first = world.submit()
+    left, right = world.submit(depends_on=after(first)), world.submit(depends_on=after(first))
+    last = world.submit()
+    world.must(revise(last, depends_on=after(left, right)))
+    assert world[last].waits_for == after(left, right)
+
+
+def test_an_unknown_dependency_is_refused() -> None:
+    world = World()
+    number = world.submit()
+    assert world.refused(revise(number, depends_on=after(number + 7))).code in ("invalid", "not_found")
+
+
+def test_a_group_does_not_wait_for_what_waits_for_one_of_its_tasks() -> None:
+    world = World()
+    group = world.submit(tasks=((0, 3, 1),))
+    behind = world.submit(depends_on=after(group + 2))
+    assert "itself" in world.refused(revise(group, depends_on=after(behind))).message
+
+
+def test_what_the_group_of_a_task_waits_for_counts_for_the_task() -> None:
+    world = World()
+    first = world.submit()
+    group = world.submit(tasks=((0, 3, 1),), depends_on=after(first))
+    assert "itself" in world.refused(revise(first, depends_on=after(group + 2))).message
