@@ -6,7 +6,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import BinaryIO
@@ -23,6 +23,8 @@ INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
 MAX_INPUT_AGAIN_S = 0.5
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 class AttachedStep:
@@ -85,16 +87,12 @@ class AttachedStep:
 
     @contextmanager
     def _signals(self, *, is_terminal: bool) -> Iterator[None]:
-        handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: self._interrupted}
+        handlers: dict[int, Handler] = {signal.SIGINT: self._interrupted}
         handlers |= dict.fromkeys(FORWARDED, self._forwarded)
         if is_terminal:
             handlers[signal.SIGWINCH] = lambda _number, _frame: self._requests.put(("window", 0))
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
+        with handling(handlers):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _interrupted(self, number: int, _frame: FrameType | None) -> None:
         """The first interrupt goes to the tasks, the second ends the step, the third detaches from it."""
@@ -173,6 +171,17 @@ def terminal_shape() -> tuple[int, int]:
     """Rows and columns; 0 where there is no terminal."""
     size = _terminal_size()
     return (size.lines, size.columns) if size else (0, 0)
+
+
+@contextmanager
+def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
+    """Within it the signals have these handlers, afterwards those of before."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import http.server
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -97,6 +98,13 @@ def test_token_is_never_asked_for_at_a_place_that_is_not_secure() -> None:
 
     with serving(answer) as host, pytest.raises(HttpFailed, match="not secure"):
         ask(Transport({host: Login("ada", lambda: "secret")}), f"http://{host}/v2/a/blobs/1")
+
+
+def test_a_secure_registry_cannot_send_credentials_to_its_own_plain_port() -> None:
+    transport = Transport({"example.org:5000": Login("ada", lambda: "secret")})
+    challenge = 'Bearer realm="http://example.org:5000/token"'
+    with pytest.raises(HttpFailed, match="not secure"):
+        transport._answer_challenge(urlsplit("https://example.org:5000/v2/a/blobs/1"), challenge)
 
 
 @pytest.mark.parametrize("kind", ["circle", "cut"])

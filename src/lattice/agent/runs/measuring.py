@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import asdict
+
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.shim_client import GroupFigures, ShimMessage
 from lattice.ports.nodes.agents import GroupUse, RunKey
@@ -26,19 +28,9 @@ def answer_measure(asked: pb.Measure, devices: DeviceTable, ask: Ask, post: Call
 
 
 def use_of(figures: GroupFigures, devices: DeviceTable) -> GroupUse:
-    key = RunKey(figures.number, figures.run)
+    measured = asdict(figures)
+    key = RunKey(measured.pop("number"), measured.pop("run"))
     given = devices.of(key)
-    return GroupUse(
-        key=key,
-        step=figures.step,
-        cpu_s=figures.cpu_s,
-        throttled_s=figures.throttled_s,
-        memory_mb=figures.memory_mb,
-        peak_memory_mb=figures.peak_memory_mb,
-        read_bytes=figures.read_bytes,
-        written_bytes=figures.written_bytes,
-        pids=figures.pids,
-        peak_pids=figures.peak_pids,
-        cpus=given.cpus if given is not None else (),
-        gpus=given.gpus or () if given is not None else (),
-    )
+    if given is None:
+        return GroupUse(key=key, **measured)
+    return GroupUse(key=key, cpus=given.cpus, gpus=given.gpus or (), **measured)

@@ -10,13 +10,12 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from lattice.cli.context import Context
 from lattice.cli.errors import FAILED_WITHOUT_CODE, OK, UNREACHABLE
-from lattice.cli.launching import raw_terminal, terminal_shape
+from lattice.cli.launching import Handler, handling, raw_terminal, terminal_shape
 from lattice.cli.terminal.escapes import Escapes
 from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError, Unreachable
@@ -119,17 +118,13 @@ class AttachedTerminal:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+        handlers: dict[int, Handler] = {
             signal.SIGWINCH: lambda _number, _frame: self._requests.put(("window", 0)),
             **dict.fromkeys(LEAVING, lambda _number, _frame: self._leave()),
             **dict.fromkeys(FORWARDED, lambda number, _frame: self._requests.put(("signal", number))),
         }
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
+        with handling(handlers):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _carry_out_requests(self) -> None:
         client = self._context.connect()

@@ -380,7 +380,7 @@ def _rlimits(parsed: list[tuple[str, tuple[int, int]]], uid: int) -> Rlimits:
 
 
 def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | None:
-    """Made and closed to others. Raises CannotStart for one that cannot work."""
+    """Raises CannotStart for one that cannot work."""
     if directory is None:
         return None
     directory = directory.absolute()
@@ -389,12 +389,16 @@ def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | No
     for hidden in (state_dir, directory):
         if hidden.is_relative_to(TMP):
             raise CannotStart(f"{hidden} is below {TMP}, which runs on a shared node do not see with --scratch-dir")
+    return directory
+
+
+def make_scratch_dir(directory: Path) -> None:
+    """Closed to others. Raises CannotStart."""
     try:
         directory.mkdir(mode=0o711, parents=True, exist_ok=True)
         directory.chmod(0o711)
     except OSError as error:
         raise CannotStart(f"cannot use the scratch directory {directory}: {error.strerror}") from error
-    return directory
 
 
 def _cache_dir(directory: Path | None, uid: int) -> Path | None:
@@ -531,6 +535,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return report_check(settings, credentials, connect=options.connect)
         if options.connect:
             raise CannotStart("--connect needs --check-config")
+        if settings.scratch_dir is not None:
+            make_scratch_dir(settings.scratch_dir)
         configure("agent", options.log_level, fields={"node_id": options.node_id})
         lock = take_state_dir(settings.state_dir)
     except (CannotStart, ConfigError) as error:

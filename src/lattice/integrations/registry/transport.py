@@ -158,7 +158,8 @@ class Transport:
             return ""
         told = dict(_PARAMETER.findall(challenge))
         realm = told.get("realm", "")
-        if not is_secure(realm) and urlsplit(realm).netloc != origin.netloc:
+        at = urlsplit(realm)
+        if not is_secure(realm) and (at.scheme, at.netloc) != (origin.scheme, origin.netloc):
             raise HttpFailed(f"{origin.netloc} wants tokens from a place that is not secure")
         query = urlencode({name: told[name] for name in ("service", "scope") if name in told})
         with self._follow(f"{realm}?{query}", {}, basic, "GET", b"") as answer:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from lattice.core.model.nodes.health import HealthReport
 from lattice.ports.nodes.agents import (
@@ -37,6 +37,9 @@ _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
     "stderr": pb.OUTPUT_STREAM_STDERR,
 }
+
+
+T = TypeVar("T")
 
 
 class OutputReader:
@@ -199,6 +202,19 @@ class Link:
             if waiting is not None and not waiting.done():
                 waiting.set_result(report)
 
+    async def answer(
+        self, asked: pb.ServerMessage, waiting: dict[int, asyncio.Future[T]], ticket: int, within_s: float
+    ) -> T:
+        """What the node answers under this ticket. Raises AgentUnreachable, and TimeoutError when it does not answer in time."""
+        if not self.put(asked):
+            raise AgentUnreachable(f"node {self.node} is not connected")
+        waiting[ticket] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(within_s):
+                return await waiting[ticket]
+        finally:
+            waiting.pop(ticket, None)
+
 
 class AgentLinkTable:
     """Implements `AgentLinks` over the open streams."""
@@ -294,38 +310,30 @@ class AgentLinkTable:
         return taken.upto
 
     async def run_checks(self, node: str, names: Sequence[str], *, within_s: float) -> HealthReport:
-        link = self._links.get(node)
+        link = self._connected(node)
         ticket = next(self._reader_ids)
         asked = pb.ServerMessage(run_checks=pb.RunChecks(ticket=ticket, names=names))
-        if link is None or not link.put(asked):
-            raise AgentUnreachable(f"node {node} is not connected")
-        waiting: asyncio.Future[HealthReport] = asyncio.get_running_loop().create_future()
-        link.checks[ticket] = waiting
         try:
-            async with asyncio.timeout(within_s):
-                return await waiting
+            return await link.answer(asked, link.checks, ticket, within_s)
         except TimeoutError:
             raise AgentUnreachable(f"node {node} did not run its checks within {within_s:g} s") from None
-        finally:
-            link.checks.pop(ticket, None)
 
     async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
-        link = self._links.get(node)
-        if link is not None and not link.can_measure:
+        link = self._connected(node)
+        if not link.can_measure:
             return ()
         ticket = next(self._reader_ids)
         asked = pb.Measure(ticket=ticket, key=None if key is None else RUN_KEY.write(key))
-        if link is None or not link.put(pb.ServerMessage(measure=asked)):
-            raise AgentUnreachable(f"node {node} is not connected")
-        waiting: asyncio.Future[tuple[GroupUse, ...]] = asyncio.get_running_loop().create_future()
-        link.figures[ticket] = waiting
         try:
-            async with asyncio.timeout(MEASURED_WITHIN_S):
-                return await waiting
+            return await link.answer(pb.ServerMessage(measure=asked), link.figures, ticket, MEASURED_WITHIN_S)
         except TimeoutError:
             raise AgentUnreachable(f"node {node} does not answer") from None
-        finally:
-            link.figures.pop(ticket, None)
+
+    def _connected(self, node: str) -> Link:
+        link = self._links.get(node)
+        if link is None:
+            raise AgentUnreachable(f"node {node} is not connected")
+        return link
 
     async def _pieces(self, node: str, ask: pb.ReadOutput) -> AsyncIterator[OutputPiece]:
         while True:
