@@ -152,7 +152,12 @@ def test_wait_ends_with_the_code_of_the_job(either: Slurm) -> None:
         (["-w", "nope", "--wrap", "x"], BJSF + "Invalid node name specified\n", 1),
         (["-C", "nope", "--wrap", "x"], BJSF + "Invalid feature specification\n", 1),
         (["--mem=999T", "--wrap", "x"], "sbatch: error: Memory specification can not be satisfied\n" + BJSF, 1),
-        (["--gres=gpu:99", "--wrap", "x"], BJSF + "Requested node configuration is not available\n", 1),
+        (
+            ["--gres=gpu:99", "--wrap", "x"],
+            BJSF + "Requested node configuration is not available\n"
+            "sbatch: error: requested: 99 GPUs per node; no node has more than 0\n",
+            1,
+        ),
         (["--reservation=x", "--wrap", "x"], BJSF + "Requested reservation is invalid\n", 1),
         (["-M", "other", "--wrap", "x"], "sbatch: error: No cluster 'other' known by database.\n", 1),
         (["-d", "afterok:x", "--wrap", "x"], BJSF + "Job dependency problem\n", 1),

@@ -84,6 +84,8 @@ class Context:
 
     process: Process
     flags: Flags
+    has_raw_terminal: bool = False  # while keys go to a task and lines need their own carriage return
+    _noted: str = ""  # the last note on a raw terminal
 
     @property
     def streams(self) -> Streams:
@@ -164,9 +166,14 @@ class Context:
             self.streams.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """Print a note to stderr."""
-        if not self.flags.quiet:
+        """Print a note to stderr. Behind a raw terminal it gets a line of its own, once however many clients notice."""
+        if self.flags.quiet:
+            return
+        if not self.has_raw_terminal:
             self.streams.complain(f"note: {text}\n")
+        elif text.split(";")[0] != self._noted:
+            self._noted = text.split(";")[0]
+            self.streams.complain(f"\r\n[lattice] {text}\r\n")
 
     def warn(self, text: str) -> None:
         self.streams.complain(f"warning: {text}\n")

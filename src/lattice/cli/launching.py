@@ -41,7 +41,7 @@ class AttachedStep:
         """The exit code of the step."""
         client = self._context.client
         output = MergedOutput(targets, self._step.tasks, label=label, raw=is_terminal)
-        with self._signals(is_terminal=is_terminal), raw_terminal(enabled=is_terminal):
+        with self._signals(is_terminal=is_terminal), raw_terminal(self._context, enabled=is_terminal):
             if is_terminal:
                 self._requests.put(("window", 0))
             threading.Thread(target=self._carry_out_requests, daemon=True).start()
@@ -185,7 +185,7 @@ def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
 
 
 @contextmanager
-def raw_terminal(*, enabled: bool) -> Iterator[None]:
+def raw_terminal(context: Context, *, enabled: bool) -> Iterator[None]:
     """Every key goes to the task: no echo, no signals of our own."""
     if not enabled or not os.isatty(0):
         yield
@@ -195,7 +195,9 @@ def raw_terminal(*, enabled: bool) -> Iterator[None]:
 
     before = termios.tcgetattr(0)
     tty.setraw(0)
+    context.has_raw_terminal = True
     try:
         yield
     finally:
+        context.has_raw_terminal = False
         termios.tcsetattr(0, termios.TCSADRAIN, before)

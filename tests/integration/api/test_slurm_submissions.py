@@ -193,7 +193,8 @@ async def test_gpus_and_features_are_asked_of_nodes(world: World) -> None:
     assert (await submitted(world, "-C", "fast&new")).request.features == ("fast", "new")
     assert (await submitted(world, "-C", "fast|slow")).request.exclude == ("n1", "n2")
     refused = await slurm(world, "sbatch", "-G", "5", "-N1", "--wrap=true")
-    assert refused["stderr"] == BJSF + "Requested node configuration is not available\n"
+    figures = "sbatch: error: requested: 5 GPUs per node; no node has more than 4\n"
+    assert refused["stderr"] == BJSF + "Requested node configuration is not available\n" + figures
 
 
 @in_world

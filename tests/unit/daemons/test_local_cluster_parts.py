@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jwt
 import pytest
+import yaml
 
 from lattice.daemons.local import cluster as cluster_module
 from lattice.daemons.local import commands
@@ -236,6 +237,12 @@ def test_children_get_paths_and_no_secrets(layout: Layout, monkeypatch: pytest.M
     assert secret.decode() not in shown
     assert layout.agent_token.read_text().strip() not in shown
     assert current_user() in words
+
+
+def test_a_cluster_of_an_earlier_release_gets_what_this_one_can_do(layout: Layout) -> None:
+    place = commands.ServerPlace(name="server", rest=1, grpc=2)
+    commands.write_server_config(layout, place, [place], "")
+    assert yaml.safe_load(layout.config_of("server").read_text())["upgrade"] == {"auto_finalize": True}
 
 
 def test_the_default_folder_follows_the_environment() -> None:

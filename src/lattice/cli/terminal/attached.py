@@ -50,7 +50,7 @@ class AttachedTerminal:
     def attend(self) -> int:
         """The exit code of what ran in the terminal; 0 when it was left."""
         why = ""
-        with self._signals(), raw_terminal(enabled=True):
+        with self._signals(), raw_terminal(self._context, enabled=True):
             self._requests.put(("window", 0))
             threading.Thread(target=self._carry_out_requests, daemon=True).start()
             try:

@@ -91,7 +91,7 @@ def refusal(command: cmd.AnyCommand, level: int) -> Rejected | None:
         return None
     return Rejected(
         code="conflict",
-        message=f"{need.what} needs level {need.level}; this cluster still runs at level {level}",
+        message=f"this needs level {need.level} of the cluster, which still runs at level {level} ({need.what})",
         current=f"level {level}",
         requested=f"level {need.level}",
         hint="When every server runs the new release, raise the level: lattice admin upgrade finalize.",

@@ -69,6 +69,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         },
         "object_store": {"directory": str(layout.objects)},
         "images": {"directory": str(layout.images)},
+        "upgrade": {"auto_finalize": True},  # all servers are of this release
     }
     if len(places) > 1:
         config["quorum"] = {

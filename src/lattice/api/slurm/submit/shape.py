@@ -47,7 +47,7 @@ def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
     shape = Shape(gpu_type=_gpu_type(job), exclude=job.exclude, node_list=job.nodelist)
     _check_names(state, job, program)
     if members and all(node.id in job.exclude for node in members):
-        raise error(program, f"{SUBMISSION_FAILED}Requested node configuration is not available")
+        raise _unavailable(program, f"none of {len(members)} nodes: --exclude names all of them")
     _take_features(shape, job, members, program)
     largest = _largest(members)
     is_shared = vcluster.node_sharing is NodeSharing.SHARED and not job.is_exclusive
@@ -57,21 +57,29 @@ def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
     per_node = _cpus_per_node(shape, job)
     memory_mb = _memory_per_node(shape, job, per_node)
     if members and job.min_cpus > largest.cpus:
-        raise Fault(
-            f"{program}: error: CPU count per node can not be satisfied",
-            f"{program}: error: {SUBMISSION_FAILED}Requested node configuration is not available",
-        )
+        first = f"{program}: error: CPU count per node can not be satisfied"
+        raise _unavailable(program, f"{job.min_cpus} CPUs per node; the largest node has {largest.cpus}", first)
     if members and memory_mb > largest.memory_mb:
-        raise Fault(
-            f"{program}: error: Memory specification can not be satisfied",
-            f"{program}: error: {SUBMISSION_FAILED}Requested node configuration is not available",
-        )
+        first = f"{program}: error: Memory specification can not be satisfied"
+        raise _unavailable(program, f"{memory_mb} MB per node; the largest node has {largest.memory_mb}", first)
     if is_shared and not shape.whole:
         shape.cpus, shape.memory_mb = per_node, memory_mb
     else:
         shape.cpus, shape.min_memory_mb = per_node if per_node > 1 else 0, memory_mb
     shape.never = _never(shape, job, vcluster, members, per_node)
+    if shape.never == NO_NODES and shape.nodes > len(members):
+        has = f"partition {vcluster.name} has {len(members)}"
+        shape.warnings.append(f"the job asks for {shape.nodes} nodes and stays pending: {has}")
     return shape
+
+
+def _unavailable(program: str, requested: str, *before: str) -> Fault:
+    """What Slurm says, which clients look for, and the figures on a line of their own."""
+    return Fault(
+        *before,
+        f"{program}: error: {SUBMISSION_FAILED}Requested node configuration is not available",
+        f"{program}: error: requested: {requested}",
+    )
 
 
 def _gpu_type(job: Job) -> str:
@@ -223,8 +231,10 @@ def _count_gpus(shape: Shape, job: Job, members: list[Node], program: str) -> No
         shape.gpu_type = ""
         return
     kinds = [node.hardware for node in members if shape.gpu_type in ("", node.hardware.gpu_type)]
-    if members and shape.gpus > max((each.gpus for each in kinds), default=0):
-        raise error(program, f"{SUBMISSION_FAILED}Requested node configuration is not available")
+    most = max((each.gpus for each in kinds), default=0)
+    if members and shape.gpus > most:
+        kind = f" {shape.gpu_type}" if shape.gpu_type else ""
+        raise _unavailable(program, f"{shape.gpus}{kind} GPUs per node; no node has more than {most}")
 
 
 def tasks_per_node(nodes: int, job: Job) -> int:
