@@ -1,20 +1,34 @@
 """What every object store has to do, whatever it stands on."""
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from lattice.integrations.directory.store import DirectoryStore
+from lattice.integrations.s3.store import BucketStore
 from lattice.ports.quorum.object_store import BadObjectName, ObjectMissing, ObjectStore, ObjectStoreError
 from lattice.testing import scenario
+from tests.s3_server import S3Server, free_port, running_s3
+
+_serial = itertools.count()
 
 
-@pytest.fixture(params=["directory"])
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture(params=["directory", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    makers: dict[str, Callable[[], ObjectStore]] = {"directory": lambda: DirectoryStore(tmp_path / "store")}
-    return makers[request.param]()
+    if request.param == "directory":
+        return DirectoryStore(tmp_path / "store")
+    server: S3Server = request.getfixturevalue("s3")
+    return BucketStore(server.make_bucket(f"bucket-{next(_serial)}"))
 
 
 async def listed(store: ObjectStore, prefix: str) -> list[str]:
@@ -94,6 +108,23 @@ async def test_names_are_found_by_prefix_in_order(store: ObjectStore) -> None:
     assert await listed(store, "nothing/") == []
 
 
+@scenario
+async def test_names_keep_every_character(store: ObjectStore) -> None:
+    for name in ("a b/c", "a%20b", "x#1", "x?1", "ü/é", "t~1/-/a17", "a+b=c,d"):
+        await store.put(name, name.encode())
+        assert await store.get(name) == name.encode()
+        assert await listed(store, name) == [name]
+
+
+@scenario
+async def test_a_large_object_comes_back_as_it_was(store: ObjectStore, tmp_path: Path) -> None:
+    source, data = tmp_path / "source", bytes(range(256)) * (48 << 10)
+    source.write_bytes(data)
+    await store.put_file("large", source)
+    assert await store.size("large") == len(data)
+    assert await store.get("large") == data
+
+
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "../a", "a/../../b", ".", "a\0b"])
 def test_a_name_that_leaves_the_store_is_refused(store: ObjectStore, name: str) -> None:
     with pytest.raises(BadObjectName):
@@ -110,3 +141,21 @@ async def test_a_failed_put_leaves_the_old_object_and_no_litter(tmp_path: Path) 
         await store.put("a/b", b"a is an object, not a folder")
     assert await store.get("a") == b"old"
     assert await listed(store, "") == ["a"]
+
+
+@scenario
+async def test_a_bucket_that_is_away_is_named_with_what_was_tried_and_never_with_its_key(s3: S3Server) -> None:
+    bucket = structs.replace(s3.make_bucket("away"), endpoint=f"http://127.0.0.1:{free_port()}", key_secret="hidden-1")
+    store = BucketStore(bucket)
+    for attempt in (store.put("a", b""), store.get("a"), store.size("a"), store.delete("a"), listed(store, "a")):
+        with pytest.raises(ObjectStoreError, match="bucket away at http://127") as raised:
+            await attempt
+        assert not isinstance(raised.value, ObjectMissing)
+        assert "hidden-1" not in f"{raised.value}{bucket}"
+
+
+@scenario
+async def test_a_bucket_that_does_not_exist_is_an_error_of_the_store(s3: S3Server) -> None:
+    store = BucketStore(structs.replace(s3.make_bucket("there"), name="not-there"))
+    with pytest.raises(ObjectStoreError):
+        await store.put("a", b"")

@@ -211,7 +211,16 @@ class ArchiveSection(Struct, frozen=True, kw_only=True):
 
 
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):
+    """A directory that all servers share, or a bucket of a service that speaks S3; not both."""
+
     directory: str = ""  # folder of the object store; empty = `objects` in the data directory
+    bucket: str = ""  # bucket of the object store; empty = objects are files. Needs the extra `lattice[s3]`
+    endpoint: str = ""  # address of the S3 service, such as https://s3.example.org; empty = Amazon's
+    region: str = "us-east-1"  # region of the bucket; services other than Amazon's take any
+    key_id: str = ""  # name of the access key: the name itself or a reference
+    key_secret: str = ""  # secret of the access key, as a reference
+    ca_file: str = ""  # PEM file with authorities of the service, besides those of the system
+    timeout: Period = 60.0  # longest time of one request
 
 
 class DefaultsSection(Struct, frozen=True, kw_only=True):

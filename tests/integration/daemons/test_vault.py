@@ -9,7 +9,7 @@ import pytest
 
 from lattice.config.schema import ApiSection, ServerConfig, VaultSection
 from lattice.config.secrets import SecretError, resolve
-from lattice.daemons.server.vaults import vault_of
+from lattice.daemons.outside.vaults import vault_of
 
 REFERENCE = "env://PLANTED"
 TOKEN = "hvs.planted-vault-token"

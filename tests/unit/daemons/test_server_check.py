@@ -1,15 +1,23 @@
 """What lattice-server --check-config looks at beyond the file."""
 
+import asyncio
 import os
 import socket
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import ApiSection, PeerSection, QuorumSection, ServerConfig
+from lattice.config.redaction import redacted
+from lattice.config.schema import ApiSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
+from lattice.config.secrets import SecretError
+from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.programs import server_check
 from lattice.daemons.programs.server_check import check_surroundings, connect_outcomes
+from tests.s3_server import running_s3
 
 
 def config(data_dir: Path, rest: str = "127.0.0.1:0", peers: list[PeerSection] | None = None) -> ServerConfig:
@@ -65,3 +73,62 @@ def test_the_other_servers_are_tried(tmp_path: Path) -> None:
         (f"server s2, etcd client port {away}", "Connection refused"),
         (f"server s2, etcd peer port {here}", ""),
     ]
+
+
+def with_store(tmp_path: Path, **keys: object) -> ServerConfig:
+    section = msgspec.convert(keys, ObjectStoreSection)
+    return structs.replace(config(tmp_path / "data"), object_store=section, mode=str(keys.get("mode", "dev")))
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"bucket": "b-1", "directory": "/srv"}, "give either `directory` or `bucket`"),
+        ({"bucket": "Not A Bucket"}, "is not the name of a bucket"),
+        ({"endpoint": "https://s3"}, "object_store.endpoint needs object_store.bucket"),
+        ({"key_secret": "env://X"}, "object_store.key_secret needs object_store.bucket"),
+        ({"bucket": "b-1", "endpoint": "s3.example.org"}, "begins with https://"),
+        ({"bucket": "b-1", "mode": "production", "endpoint": "http://s3"}, "must be https in production"),
+        ({"bucket": "b-1", "key_id": "k", "key_secret": "k", "mode": "production"}, "may not stand in the file itself"),
+        ({"bucket": "b-1", "key_id": "k", "key_secret": "env://NOT_SET"}, "variable NOT_SET is not set"),
+        ({"bucket": "b-1", "key_secret": "s"}, "object_store.key_id: empty"),
+        ({"bucket": "b-1", "key_id": "k", "key_secret": "s", "ca_file": "/not/there"}, "cannot read /not/there"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused_by_its_key(tmp_path: Path, keys: dict[str, object], why: str) -> None:
+    with pytest.raises((ConfigError, SecretError), match=why):
+        object_store_of(with_store(tmp_path, **keys))
+
+
+def test_a_bucket_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lattice.integrations.s3.store", None)
+    with pytest.raises(ConfigError, match=r"install lattice\[s3\]"):
+        object_store_of(with_store(tmp_path, bucket="b-1", key_id="k", key_secret="s"))
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert list(connect_outcomes(with_store(tmp_path, directory=str(tmp_path / "made" / "later")))) == [
+        (f"object store {tmp_path}/made/later", "")
+    ]
+    ((_, why),) = connect_outcomes(with_store(tmp_path, directory=str(tmp_path / "file")))
+    assert why == f"this user may not write to {tmp_path}/file"
+
+
+def test_a_bucket_is_tried_and_nothing_is_left_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORE_SECRET", "hidden-2")
+    with running_s3() as server:
+        bucket = server.make_bucket("lattice-objects")
+        keys = {"bucket": bucket.name, "endpoint": bucket.endpoint, "key_id": "k", "key_secret": "env://STORE_SECRET"}
+        there = with_store(tmp_path, **keys)
+        assert list(connect_outcomes(there)) == [("object store bucket lattice-objects", "")]
+
+        async def left() -> list[str]:
+            return [name async for name in object_store_of(there).names("")]
+
+        assert asyncio.run(left()) == []
+        ((_, why),) = connect_outcomes(with_store(tmp_path, **{**keys, "bucket": "another"}))
+        assert "another" in why
+    ((_, why),) = connect_outcomes(with_store(tmp_path, **keys, timeout=2.0))
+    assert bucket.endpoint in why
+    assert "hidden-2" not in f"{why}{redacted(there)}"

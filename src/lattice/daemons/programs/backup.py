@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lattice.config.load import ConfigError, load
 from lattice.config.schema import ServerConfig
+from lattice.config.secrets import SecretError
 from lattice.daemons.server.recovery import check, recover
 from lattice.ports.quorum.backups import BackupError
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             assert config is not None  # noqa: S101 - the option is required
             _restore(config, path, None if options.replaces is None else options.replaces.absolute())
-    except (BackupError, ConfigError) as error:
+    except (BackupError, ConfigError, SecretError) as error:
         _say(failed=str(error), hint="")
         return EXIT_REFUSED
     return 0

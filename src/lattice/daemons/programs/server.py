@@ -21,8 +21,8 @@ from lattice.config.load import ConfigError, load, parse_duration
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
+from lattice.daemons.outside.vaults import vault_of
 from lattice.daemons.server.http_limits import use_all_descriptors
-from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
 from lattice.observe.service_manager import ServiceManager
 from lattice.quorum.etcd.start_mode import StartMode
@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="check the configuration, the data directory and the ports, and exit",
     )
     parser.add_argument(
-        "--connect", action="store_true", help="with --check-config: also try to reach the other servers"
+        "--connect", action="store_true", help="with --check-config: also try the other servers and the object store"
     )
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument(
@@ -226,6 +226,7 @@ def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
 def check_settings(config: ServerConfig) -> None:
     """Checks of the settings that need no running server. Raises ConfigError and SecretError."""
     from lattice.config.rules import intent_rules
+    from lattice.daemons.outside.objects import object_store_of
     from lattice.daemons.server.guards import submit_filter
     from lattice.daemons.server.identity import check_identity
     from lattice.daemons.server.infrastructure import infrastructure_of
@@ -238,6 +239,7 @@ def check_settings(config: ServerConfig) -> None:
     intent_rules(config.submission)
     submit_filter(config)
     infrastructure_of(config)
+    object_store_of(config)
     Senders(config, SystemClock())
 
 

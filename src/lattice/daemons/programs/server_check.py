@@ -1,4 +1,4 @@
-"""What `lattice-server --check-config` says beyond the file itself: data directory, ports, other servers. Nothing is started or made."""
+"""What `lattice-server --check-config` says beyond the file itself: data directory, ports, other servers, object store. Nothing is started or left."""
 
 import os
 import socket
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
+from lattice.daemons.outside.objects import has_shared_store, store_outcome
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
 
 CONNECT_WITHIN_S = 5.0
@@ -24,7 +25,7 @@ def check_surroundings(config: ServerConfig) -> None:
 
 
 def connect_outcomes(config: ServerConfig) -> Iterator[tuple[str, str]]:
-    """Each address of the other servers and of the login provider, with an empty text where it answers."""
+    """Each address of the other servers, the login provider and the object store, with an empty text where it answers."""
     for peer in config.quorum.peers:
         if peer.name != config.name:
             for what, text in (("etcd client port", peer.client), ("etcd peer port", peer.peer)):
@@ -35,6 +36,9 @@ def connect_outcomes(config: ServerConfig) -> Iterator[tuple[str, str]]:
         if not (colon and port.isdigit()):
             host, port = rest.partition("/")[0], "443" if scheme == "https" else "80"
         yield f"login provider {issuer}", _try(Address(host.strip("[]"), int(port)))
+    if has_shared_store(config):
+        section = config.object_store
+        yield f"object store {section.directory or f'bucket {section.bucket}'}", store_outcome(config)
 
 
 def _check_data_dir(directory: Path) -> None:

@@ -13,9 +13,9 @@ from lattice.config.schema import RegistrySection, ServerConfig
 from lattice.config.secrets import SecretError, resolve
 from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
-from lattice.daemons.server.vaults import vault_of
+from lattice.daemons.outside.objects import object_store_of
+from lattice.daemons.outside.vaults import vault_of
 from lattice.integrations.directory.registry import DirectoryRegistry
-from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.audit import AuditError
@@ -36,7 +36,7 @@ async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock, e
     )
     try:
         signer = await asyncio.to_thread(audit_signer, config)
-        auditing = Auditing(replica, clock, signer, audit_objects(config), settings, epoch)
+        auditing = Auditing(replica, clock, signer, object_store_of(config), settings, epoch)
         await auditing.begin()
     except AuditError as error:
         raise AuditError(f"audit.signing_key: {error}") from error
@@ -48,11 +48,6 @@ def audit_signer(config: ServerConfig) -> Signer:
     section = config.audit
     path = Path(section.signing_key) if section.signing_key else Path(config.data_dir) / KEY_FILE
     return Signer(path, config.name)
-
-
-def audit_objects(config: ServerConfig) -> DirectoryStore:
-    """The store for entries that leave the state."""
-    return DirectoryStore(Path(config.object_store.directory or Path(config.data_dir) / "objects"))
 
 
 def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:

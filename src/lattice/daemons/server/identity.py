@@ -14,7 +14,7 @@ from lattice.api.login_discovery import Discovery
 from lattice.config.load import ConfigError
 from lattice.config.schema import ApiSection, ServerConfig
 from lattice.config.secrets import resolve
-from lattice.daemons.server.vaults import vault_of
+from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.clock import Clock
 
 _log = logging.getLogger(__name__)

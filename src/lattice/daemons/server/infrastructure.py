@@ -5,7 +5,7 @@ import ssl
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import resolve
-from lattice.daemons.server.vaults import vault_of
+from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.nodes.infrastructure import Infrastructure
 
 

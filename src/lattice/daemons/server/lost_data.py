@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lattice.config.schema import ServerConfig
+from lattice.daemons.outside.objects import has_shared_store
 from lattice.daemons.server.recovery import object_snapshots
 from lattice.ports.quorum.backups import BackupError
 from lattice.quorum.archive.repair import WAL_PARTS, inspect, put_aside
@@ -85,7 +86,7 @@ def _backups_of(config: ServerConfig, scratch: Path) -> list[Path]:
     """The newest in the object store, then those of this server, newest first."""
     folder = Path(config.backup.directory) if config.backup.directory else Path(config.data_dir) / "backups"
     own = [path for path, _ in backups.in_folder(folder)][::-1]
-    if not config.object_store.directory or not config.snapshots.to_object_store:
+    if not has_shared_store(config) or not config.snapshots.to_object_store:
         return own
     try:
         asyncio.run(object_snapshots(config, scratch).fetch_newest(scratch / "from-object-store"))

@@ -5,7 +5,6 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
@@ -25,6 +24,7 @@ from lattice.control.work.orders import token_lifetime_s
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
+from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.front import Front
@@ -41,7 +41,6 @@ from lattice.daemons.server.loops import Loops
 from lattice.daemons.server.lost_data import note_begun
 from lattice.daemons.server.senders import Senders
 from lattice.daemons.server.storage import ChosenLog, Storage
-from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.quorum.backups import Backups
@@ -74,6 +73,7 @@ class ServerParts:
         self._filter = submit_filter(config)
         self._images = image_registry(config)
         self._registries = container_registries(config)
+        self._objects = object_store_of(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
@@ -193,7 +193,6 @@ class ServerParts:
     ) -> Services:
         """What the operations stand on from now on; without loops those of a server that follows."""
         config = self.config
-        directory = config.object_store.directory or str(self.storage.folder / "objects")
         self.services = Services(
             replica=replica,
             links=self.links,
@@ -209,7 +208,7 @@ class ServerParts:
             health=None if loops is None else loops.health,
             inventories=None if loops is None else loops.inventories,
             observations=Observations() if loops is None else loops.observations,
-            objects=DirectoryStore(Path(directory)),
+            objects=self._objects,
             metrics=self.metrics,
             is_ready=is_ready,
             quorum=quorum,

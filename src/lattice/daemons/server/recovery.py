@@ -13,8 +13,8 @@ from lattice.control.audit.keys import Signer
 from lattice.control.audit.replaced_tail import replaced_tail
 from lattice.core.machine.state import State
 from lattice.core.model.site.audit import AuditHead
-from lattice.daemons.server.guards import KEY_FILE, audit_objects, audit_signer
-from lattice.integrations.directory.store import DirectoryStore
+from lattice.daemons.outside.objects import has_shared_store, object_store_of
+from lattice.daemons.server.guards import KEY_FILE, audit_signer
 from lattice.ports.quorum.backups import BackupError
 from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.ports.site.audit import AuditError
@@ -36,10 +36,9 @@ class Recovered:
 
 def object_snapshots(config: ServerConfig, scratch: Path) -> ObjectSnapshots:
     """The snapshots in the configured object store. Raises BackupError without one."""
-    directory = config.object_store.directory
-    if not directory:
-        raise BackupError("no object store is configured; set object_store.directory")
-    return ObjectSnapshots(DirectoryStore(Path(directory)), scratch)
+    if not has_shared_store(config):
+        raise BackupError("no object store is configured; set object_store.directory or object_store.bucket")
+    return ObjectSnapshots(object_store_of(config), scratch)
 
 
 def recover(
@@ -94,7 +93,7 @@ def _replaced(config: ServerConfig, replaces: Path | None) -> ChainEnd:
 async def _archived_end(config: ServerConfig) -> ChainEnd:
     """Names of archived segments contain only the start of the link."""
     try:
-        names = [name async for name in audit_objects(config).names(ARCHIVE)]
+        names = [name async for name in object_store_of(config).names(ARCHIVE)]
     except ObjectStoreError as error:
         raise BackupError(str(error)) from error
     segments = [segment for segment in map(parse_segment, names) if segment is not None]
@@ -107,7 +106,7 @@ def _keep_tail(config: ServerConfig, signer: Signer, replaced: State, epoch: int
     if tail is None:
         return
     try:
-        asyncio.run(audit_objects(config).put(tail.name, tail.data))
+        asyncio.run(object_store_of(config).put(tail.name, tail.data))
     except ObjectStoreError as error:
         raise BackupError(f"cannot keep the replaced part of the audit chain: {error}") from error
 

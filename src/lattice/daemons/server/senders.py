@@ -8,7 +8,7 @@ from lattice.api.notifications import NotificationPolicy
 from lattice.config.load import ConfigError
 from lattice.config.schema import MailSection, ServerConfig, WebhookSection
 from lattice.config.secrets import resolve
-from lattice.daemons.server.vaults import vault_of
+from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.clock import Clock
 from lattice.ports.site.notifications import Sender
 from lattice.wire.work.notifications import MAIL, WEBHOOK
