@@ -26,6 +26,8 @@ from tests.integration.api.world import World, in_world
 SCOPES = {
     Role.AGENT: "",
     Role.READ_ONLY: "readonly",
+    Role.READER: "allocations:read",
+    Role.ATTACHER: "allocations:attach",
     Role.USER: "",
     Role.CLAIMING_USER: "sensitive:claim",
     Role.TENANT_ADMIN: "tenant:admin",

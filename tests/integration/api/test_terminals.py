@@ -1,9 +1,14 @@
 """Terminals over REST: who may open one where, and what is refused with which words."""
 
+import pytest
 from msgspec.structs import replace
 
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.operations.work.steps import check_steers
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import SENSITIVE
+from lattice.ports.nodes.steps import StepView
 from tests.integration.api.world import World, in_world
 
 
@@ -24,6 +29,25 @@ async def test_only_the_owner_may_attach_and_strangers_see_nothing(world: World)
     ):
         answer = await world.call("POST", path, {}, token=token)
         assert (answer.status, told in answer.error["message"]) == (status, True), answer.error
+
+
+@in_world
+async def test_a_token_for_terminals_reaches_terminals_alone(world: World) -> None:
+    name = await submitted(world)
+    await world.start_run(int(name[1:]))
+    token = world.token("alice", scope="allocations:attach")
+    opened = await world.call("POST", f"/allocations/{name}/attach", {"node": "n[1-2]"}, token=token)
+    assert opened.status == 400, "allowed, and then refused for its field"
+    for path, body in (("steps", {"argv": ["true"]}), ("signal", {"signal": "USR1"})):
+        answer = await world.call("POST", f"/allocations/{name}/{path}", body, token=token)
+        assert (answer.status, "your role does not allow" in answer.error["message"]) == (403, True)
+    context = Context(world.services, world.services.verifier.verify(token))
+    terminal = StepView(
+        number=1, run=1, step=0, launch_id="x", name="", layout=None, tasks=1, started_at=0, is_terminal=True
+    )
+    check_steers(context, terminal)
+    with pytest.raises(ApiError, match="for terminals alone"):
+        check_steers(context, replace(terminal, is_terminal=False))
 
 
 @in_world

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lattice.api.auth.rbac import Permission, Reach, Role, reach_of, roles_of
+from lattice.api.auth.membership import Membership, with_membership
+from lattice.api.auth.rbac import Permission, Reach, Role, may_at_all, reach_of, roles_of
 from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.ports.site.identity import Identity, Unauthenticated
 from lattice.testing import HandClock
@@ -67,6 +68,8 @@ def test_scopes_become_roles() -> None:
     assert roles_of(["openid", "email"], "user") == (Role.USER,)
     assert roles_of([], "user") == (Role.USER,)
     assert roles_of(["readonly"], "user") == (Role.READ_ONLY,)
+    assert roles_of(["allocations:read", "openid"], "user") == (Role.READER,)
+    assert roles_of(["allocations:attach"], "user", ["system-admin"]) == (Role.ATTACHER,)
     assert roles_of(["admin"], "agent") == (Role.AGENT,)
     assert roles_of(["admin"], "allocation") == (Role.USER,)
 
@@ -79,3 +82,15 @@ def test_widest_reach_of_several_roles_counts_and_unknown_roles_have_none() -> N
     assert reach_of(who("User", "TenantAdmin"), Permission.CHANGE) is Reach.TENANT
     assert reach_of(who("Emperor"), Permission.READ_SELF) is Reach.NONE
     assert reach_of(who(), Permission.READ) is Reach.NONE
+
+
+def test_a_token_that_was_narrowed_may_do_nothing_else() -> None:
+    def allowed(role: Role) -> set[Permission]:
+        narrowed = Identity(user="u", account="u", tenants=("t",), roles=(role,))
+        administrator = with_membership(narrowed, Membership(tenants=("t",), admin_of=("t",)))
+        return {each for each in Permission if may_at_all(administrator, each)}
+
+    reading = {Permission.READ, Permission.READ_DETAILS, Permission.READ_OUTPUT, Permission.READ_SELF}
+    assert allowed(Role.READER) == reading
+    attaching = {Permission.READ, Permission.READ_OUTPUT, Permission.ATTACH, Permission.STEER, Permission.READ_SELF}
+    assert allowed(Role.ATTACHER) == attaching

@@ -27,6 +27,13 @@ def test_a_token_says_who_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert bob.roles != ada.roles
 
 
+def test_a_token_can_be_for_less_than_its_user_may(capsys: pytest.CaptureFixture[str]) -> None:
+    verifier = TokenVerifier(SECRET, SystemClock())
+    assert verifier.verify(printed(capsys, "ada", "--scope", "allocations:read")).roles == ("AllocationReader",)
+    with pytest.raises(ConfigError, match="give one of them"):
+        printed(capsys, "ada", "--admin", "--scope", "readonly")
+
+
 @pytest.mark.parametrize("words", [["a b"], [""], ["ada", "--tenant", "x/y"], ["ada", "--valid-for", "long"]])
 def test_what_is_no_name_or_time_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match=r"--user-token|--tenant|--valid-for"):

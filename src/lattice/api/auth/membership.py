@@ -6,7 +6,7 @@ from operator import is_
 
 from msgspec.structs import replace
 
-from lattice.api.auth.rbac import Role
+from lattice.api.auth.rbac import NARROW, Role
 from lattice.core.model.site.tenants import Tenant
 from lattice.ports.site.identity import Identity
 
@@ -52,9 +52,10 @@ def _index(tenants: list[Tenant]) -> dict[str, Membership]:
 
 
 def with_membership(identity: Identity, membership: Membership) -> Identity:
-    """The caller with what the state adds; a token that is for reading alone stays so."""
+    """The caller with what the state adds; a token that was narrowed stays so."""
     if membership is _NONE:
         return identity
     joined = tuple(name for name in membership.tenants if name not in identity.tenants)
-    admin_of = () if Role.READ_ONLY in identity.roles else membership.admin_of
+    is_narrow = Role.READ_ONLY in identity.roles or NARROW.issuperset(identity.roles)
+    admin_of = () if is_narrow else membership.admin_of
     return replace(identity, tenants=(*identity.tenants, *joined), admin_of=admin_of, joined=joined)

@@ -20,6 +20,8 @@ class Role(StrEnum):
     OPERATOR = "Operator"
     CLAIMING_USER = "ClaimingUser"
     READ_ONLY = "ReadOnly"
+    READER = "AllocationReader"  # a token that was narrowed to this
+    ATTACHER = "AllocationAttacher"  # likewise
     USER = "User"
     AGENT = "Agent"
 
@@ -37,6 +39,7 @@ class Permission(StrEnum):
     CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     ATTACH = "allocation:attach"  # a terminal inside it, as its user: the owner alone
+    STEER = "allocation:steer"  # input, signals, window and end of a step; of one that is no terminal with LAUNCH alone
     READ_DETAILS = "allocation:details"  # script, arguments, environment
     READ_OUTPUT = "allocation:output"
     READ_NODES = "node:read"
@@ -69,42 +72,45 @@ _ROLES = (
     Role.OPERATOR,
     Role.CLAIMING_USER,
     Role.READ_ONLY,
+    Role.READER,
+    Role.ATTACHER,
     Role.USER,
     Role.AGENT,
 )
 _N, _O, _T, _A = Reach.NONE, Reach.OWN, Reach.TENANT, Reach.ALL
 # fmt: off
-#                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly User Agent
+#                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly Reader Attacher User Agent
 _ROWS: dict[Permission, tuple[Reach, ...]] = {
-    Permission.SUBMIT:          (_A, _T, _T, _T, _N, _T, _N),
-    Permission.READ:            (_A, _T, _O, _O, _O, _O, _N),
-    Permission.CHANGE:          (_A, _T, _O, _O, _N, _O, _N),
-    Permission.LAUNCH:          (_O, _O, _O, _O, _N, _O, _N),
-    Permission.ATTACH:          (_O, _O, _O, _O, _N, _O, _N),
-    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N),
-    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _N),
-    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _A, _N),
-    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N),
-    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _T, _N),
-    Permission.CREATE_TENANTS:  (_A, _N, _N, _N, _N, _N, _N),
-    Permission.WRITE_TENANTS:   (_A, _T, _N, _N, _N, _N, _N),
-    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _A, _N),
-    Permission.CREATE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N),
-    Permission.WRITE_VCLUSTERS: (_A, _T, _N, _N, _N, _N, _N),
-    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _T, _N),
-    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N),
-    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _A, _N),
-    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N, _N),
-    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _O, _N),
-    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N),
-    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N),
-    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _A, _N),
-    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N),
-    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N),
-    Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _O, _N),
-    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A),
-    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _O, _N),
-    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _A),
+    Permission.SUBMIT:          (_A, _T, _T, _T, _N, _N, _N, _T, _N),
+    Permission.READ:            (_A, _T, _O, _O, _O, _O, _O, _O, _N),
+    Permission.CHANGE:          (_A, _T, _O, _O, _N, _N, _N, _O, _N),
+    Permission.LAUNCH:          (_O, _O, _O, _O, _N, _N, _N, _O, _N),
+    Permission.ATTACH:          (_O, _O, _O, _O, _N, _N, _O, _O, _N),
+    Permission.STEER:           (_O, _O, _O, _O, _N, _N, _O, _O, _N),
+    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N, _O, _N),
+    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _O, _O, _N),
+    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N, _N, _A, _N),
+    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _N, _N, _T, _N),
+    Permission.CREATE_TENANTS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_TENANTS:   (_A, _T, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
+    Permission.CREATE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_VCLUSTERS: (_A, _T, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N, _N, _T, _N),
+    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
+    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N, _N, _O, _N),
+    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
+    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _N, _N, _O, _N),
+    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A, _A, _A),
+    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _N, _N, _O, _N),
+    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _N, _N, _A),
 }
 # fmt: on
 TABLE: dict[tuple[Role, Permission], Reach] = {
@@ -118,7 +124,11 @@ _SCOPES = {
     "operator": Role.OPERATOR,
     "sensitive:claim": Role.CLAIMING_USER,
     "readonly": Role.READ_ONLY,
+    "allocations:read": Role.READER,
+    "allocations:attach": Role.ATTACHER,
 }
+# Tokens with these alone may do no more, whatever their user may.
+NARROW = frozenset({Role.READ_ONLY, Role.READER, Role.ATTACHER})
 # Words of the claims `pact_role` and `lattice_role`, for callers whose token has no scope of ours.
 _ROLE_CLAIMS = {
     "pact-platform-admin": Role.SYSTEM_ADMIN,

@@ -104,6 +104,13 @@ def _add_tokens(parser: argparse.ArgumentParser) -> None:
         help="with --user-token: a tenant of the user; may be repeated (default: default)",
     )
     parser.add_argument(
+        "--scope",
+        choices=["readonly", "allocations:read", "allocations:attach"],
+        default="",
+        help="with --user-token: all that the token is for; "
+        "allocations:read: status and output of the user's work, allocations:attach: terminals in it",
+    )
+    parser.add_argument(
         "--valid-for",
         metavar="TIME",
         default="1h",
@@ -144,8 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
         if options.user_token is not None:
             _leave(_print_user_token(config, secret, options))
-        if options.admin or options.tenant:
-            raise ConfigError("--admin and --tenant need --user-token NAME")
+        if options.admin or options.tenant or options.scope:
+            raise ConfigError("--admin, --tenant and --scope need --user-token NAME")
         start_mode = _start_mode(options, config)
         check_settings(config)
         if options.check_config:
@@ -194,6 +201,8 @@ def _print_user_token(config: ServerConfig, secret: bytes, options: argparse.Nam
     for flag, text in (("--user-token", name), *(("--tenant", each) for each in tenants)):
         if not _USER_NAME.fullmatch(text):
             raise ConfigError(f"{flag}: {text!r} is not a valid name")
+    if options.admin and options.scope:
+        raise ConfigError("--scope narrows a token, and --admin widens it: give one of them")
     if config.api.oidc_issuer and not config.api.oidc.own_user_tokens:
         raise ConfigError("--user-token: api.oidc.own_user_tokens is false, so servers refuse such tokens")
     token = sign_token(
@@ -202,7 +211,7 @@ def _print_user_token(config: ServerConfig, secret: bytes, options: argparse.Nam
         issued_at_s=int(time.time()),
         lifetime_s=_lifetime_s(options.valid_for),
         tenants=tenants,
-        scope="admin" if options.admin else "",
+        scope="admin" if options.admin else options.scope,
     )
     sys.stdout.write(token + "\n")
     return 0

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lattice.api.answers import EventAnswer, ServerEvent
 from lattice.api.auditing import record_access
-from lattice.api.auth.rbac import Permission
+from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page
@@ -222,7 +222,7 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
         raise BadField("data", "is not base64") from None
     if len(data) > MAX_INPUT_BYTES or request.offset < 0:
         raise BadField("data", "is too large", current=f"{len(data):,}", limit=f"{MAX_INPUT_BYTES:,} bytes")
-    await _view(context, allocation, request.step)
+    check_steers(context, await _view(context, allocation, request.step))
     try:
         upto = await step_service_of(context).feed(
             allocation.number, request.step, request.offset, data, eof=request.eof, client=request.client
@@ -259,12 +259,19 @@ async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
 async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepService, int], None]) -> StepInfo:
     allocation = own(context, await find(context, text), text)
     view = await _view(context, allocation, step)
+    check_steers(context, view)
     if not view.has_ended:
         try:
             carry_out(step_service_of(context), allocation.number)
         except StepRefused as refusal:
             raise refused(refusal) from None
     return step_info(await _view(context, allocation, step))
+
+
+def check_steers(context: Context, view: StepView) -> None:
+    """A token for terminals reaches no other step."""
+    if not view.is_terminal and context.reach(Permission.LAUNCH) is Reach.NONE:
+        raise ApiError("forbidden", "your token is for terminals alone", hint="log in without a narrower scope")
 
 
 async def _view(context: Context, found: Allocation, step: int) -> StepView:
