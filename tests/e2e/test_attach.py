@@ -1,5 +1,6 @@
 """`lattice attach` as people use it: on a terminal, through real servers, agents and shims."""
 
+import json
 import threading
 from collections.abc import Iterator
 
@@ -132,8 +133,11 @@ def test_no_byte_is_lost_or_doubled_when_server_and_agent_die(
 
 def test_a_session_ends_with_its_shell_and_that_ones_code(cluster: LocalCluster, window: Window) -> None:
     window.type("lattice session --walltime=10m --name=by-hand; echo code $?")
-    [session] = eventually(lambda: cluster.get("/allocations?state=Running")["items"], "the session", within_s=30)
-    eventually(lambda: cluster.get(f"/allocations/{session['id']}/steps")["items"], "its terminal", within_s=30)
+    [session] = eventually(lambda: cluster.get("/sessions?state=Running")["items"], "the session", within_s=30)
+    eventually(lambda: cluster.get(f"/sessions/{session['id']}")["terminals"], "its terminal", within_s=30)
+    [listed] = json.loads(cluster.cli("session", "list", "-o", "json").stdout)
+    assert (listed["id"], listed["terminals"][0]["ends_session"]) == (session["id"], True)
+    assert "the session ends with it" in cluster.cli("session", "show", session["id"]).stdout
     window.type("echo in $LATTICE_ALLOC_ID; exit 4")
     window.until(f"in {session['id']}", "code 4")
     ended = cluster.wait_end(session["id"])
@@ -147,7 +151,9 @@ def test_a_session_that_waits_says_why_and_is_cancelled_by_control_c(
     window.until("is pending:")
     window.press("C-c")
     window.until("is being cancelled", "code 130")
-    done = cluster.cli("session", check=False)
-    assert (done.returncode, "a session needs a walltime" in done.stderr) == (2, True)
+    waiting = cluster.cli("session", "list", "--all-users", "--all").stdout
+    assert "Cancelled" in waiting
+    done = cluster.cli("session", "end", alloc, check=False)
+    assert (done.returncode, "is not a session" in done.stderr) == (1, True), done
     done = cluster.cli("session", "--walltime=1h", "--", "hostname", check=False)
     assert (done.returncode, "a session takes no command" in done.stderr) == (2, True)

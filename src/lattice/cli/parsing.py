@@ -158,7 +158,7 @@ def find_command(line: Sequence[str]) -> Invocation:
     position, wants_help = 0, False
     while isinstance(entry, Branch):
         position = _skip_flags(head, position)
-        if position == len(head) and entry.default and not wants_help:
+        if entry.default and not wants_help and _is_for_default(head[position:]):
             return Invocation((*words, entry.default), _leaf(entry), head, tail)
         if position == len(head):
             raise _without_command(entry, words, wants_help=wants_help)
@@ -172,6 +172,11 @@ def find_command(line: Sequence[str]) -> Invocation:
         else:
             entry, words = _entry(entry, words, word), (*words, word)
     return Invocation(words, entry, [*(["--help"] if wants_help else []), *head], tail)
+
+
+def _is_for_default(rest: list[str]) -> bool:
+    """Whether no subcommand follows: nothing does, or a flag of the default one."""
+    return not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
 
 
 def _leaf(branch: Branch) -> Leaf:

@@ -199,13 +199,26 @@ PROJECT = Branch(
     },
 )
 
+SESSION = Branch(
+    "request nodes and work on them in a terminal",
+    {
+        "start": Leaf(
+            "terminal.session:START", "request nodes and open a terminal there (`lattice session` alone too)"
+        ),
+        "list": Leaf("terminal.session:LIST", "list your sessions"),
+        "show": Leaf("terminal.session:SHOW", "show a session and its terminals"),
+        "end": Leaf("terminal.session:END", "end sessions"),
+    },
+    default="start",
+)
+
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf("work.run", "run a command or a script, show its output, exit with its exit code"),
     "submit": Leaf("work.submit", "submit a script or a command"),
     "status": Leaf("work.status", "show allocations"),
     "explain": Leaf("work.explain", "explain why allocations are pending, when they will start, and how they ended"),
     "launch": Leaf("work.launch", "run tasks on the nodes of a running allocation"),
-    "session": Leaf("terminal.session", "request nodes and work on them in a terminal"),
+    "session": SESSION,
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
     "steps": Leaf("work.steps", "list the steps of an allocation"),
     "wait": Leaf("work.wait", "wait for allocations to finish"),

@@ -51,6 +51,7 @@ REQUESTS: dict[str, Request] = {
     "submit": {"entrypoint": ["true"], "tenant": "chemistry"},
     "submit_batch": {"submissions": [{"entrypoint": ["true"], "tenant": "chemistry"}]},
     "submit_dag": {"allocations": [{"id": "one", "entrypoint": ["true"], "tenant": "chemistry"}]},
+    "create_session": {"tenant": "chemistry", "lifecycle": {"walltime": "1h"}},
     "cancel_many": {"ids": ["1"]},
     "wait": {"id": "1", "timeout": 0},
     "update": {"id": "1", "name": "x"},
@@ -130,7 +131,7 @@ def request_for(operation: Operation, dag: str) -> Request:
     filled = with_words(operation)
     if "{id}" in operation.path:
         family = operation.path.split("/")[1]
-        filled["id"] = {"allocations": "1", "dags": dag, "nodes": "n1"}.get(family, "x")
+        filled["id"] = {"allocations": "1", "sessions": "1", "dags": dag, "nodes": "n1"}.get(family, "x")
     if "{step}" in operation.path:
         filled["step"] = 0
     return filled
@@ -222,7 +223,7 @@ def expected(operation: Operation, role: Role, relation: str, visibility: Visibi
         return "ok"
     is_seen = sees_work(role, relation, visibility)
     family = operation.path.split("/")[1]
-    if "{id}" in operation.path and family in ("allocations", "dags"):
+    if "{id}" in operation.path and family in ("allocations", "sessions", "dags"):
         if not is_seen:
             return "not_found"
         may_read = operation.permission is Permission.READ
@@ -235,7 +236,15 @@ def expected(operation: Operation, role: Role, relation: str, visibility: Visibi
 
 def _expected_of_tenant(name: str, reach: Reach, relation: str, is_member: bool) -> str:
     match name:
-        case "submit" | "submit_batch" | "submit_dag" | "list_projects" | "create_project" | "update_project":
+        case (
+            "submit"
+            | "submit_batch"
+            | "submit_dag"
+            | "create_session"
+            | "list_projects"
+            | "create_project"
+            | "update_project"
+        ):
             return "ok" if is_member else "forbidden"
         case "get_tenant" | "update_tenant" | "update_vcluster":
             return "ok" if is_member else "not_found"

@@ -13,6 +13,7 @@ from lattice_sdk.calls.machine_status import MachineStatusCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
 from lattice_sdk.calls.reports import ReportCalls
+from lattice_sdk.calls.sessions import SessionCalls
 from lattice_sdk.calls.slurm import SlurmCalls
 from lattice_sdk.calls.steps import StepCalls
 
@@ -29,6 +30,7 @@ class Calls(
     DagCalls,
     ReportCalls,
     StepCalls,
+    SessionCalls,
     SlurmCalls,
     AdmissionCalls,
     ConformanceCalls,

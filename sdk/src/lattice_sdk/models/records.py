@@ -144,6 +144,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     dag_id: str | None = None
     avoided: list[str] = []
     slurm: SlurmRequest | UnsetType = UNSET  # of work that a Slurm command submitted
+    session: bool | UnsetType = UNSET  # true: to be worked in by hand
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -464,6 +465,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str | None = None
     tags: dict[str, str] | None = None
     what: str = "allocation"
+    session: bool | None = None
 
     @property
     def is_terminal(self) -> bool:

@@ -39,6 +39,7 @@ class Selection:
     positions: Intervals = ()  # of the group's tasks only these
     since: int = 0
     until: int = 0
+    sessions: bool = False  # nothing else
 
     @property
     def shows_tasks(self) -> bool:
@@ -67,6 +68,7 @@ class Selection:
             and (not self.tags or all(tag in head.tags for tag in self.tags))
             and (not self.since or not ended_at or ended_at >= self.since)
             and (not self.until or 0 < ended_at < self.until)
+            and (not self.sessions or head.session)
         )
 
     def _takes_position(self, head: Allocation) -> bool:

@@ -28,7 +28,7 @@ from lattice.api.operations.nodes import events as node_events
 from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
-from lattice.api.operations.work import allocations, dags, listing, logs, slurm, steps, terminals
+from lattice.api.operations.work import allocations, dags, listing, logs, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
 from lattice.api.operations.work import signals as signalling
@@ -121,6 +121,18 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/resume", pausing.resume, allocations.ChangeAllocation, _P.CHANGE),
     _row("POST", "/allocations/{id}/requeue", allocations.requeue, allocations.RequeueRequest, _P.CHANGE),
     _row("PATCH", "/allocations/{id}", allocations.update, allocations.UpdateRequest, _P.CHANGE),
+    _row("POST", "/sessions", sessions.create_session, Submission, _P.SUBMIT, 201),
+    _row("GET", "/sessions", sessions.list_sessions, sessions.SessionQuery, _P.READ),
+    _row("GET", "/sessions/{id}", sessions.get_session, sessions.GetSession, _P.READ),
+    _row("DELETE", "/sessions/{id}", sessions.end_session, sessions.EndSession, _P.CHANGE, 202),
+    _row(
+        "POST",
+        "/sessions/{id}/terminal",
+        sessions.open_session_terminal,
+        sessions.SessionTerminalFields,
+        _P.ATTACH,
+        201,
+    ),
     _row("POST", "/dags", dags.submit_dag, DagSubmission, _P.SUBMIT, 201),
     _row("GET", "/dags", dags.list_dags, dags.DagQuery, _P.READ),
     _row("GET", "/dags/{id}", dags.get_dag, dags.GetDag, _P.READ),

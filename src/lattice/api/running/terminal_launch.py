@@ -46,13 +46,13 @@ class TerminalFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ends_allocation: bool = False
 
 
-async def open_terminal(context: Context, fields: TerminalFields) -> StepInfo:
-    """The terminal, on its way to its node; a repeat of the request gives the same one. Raises ApiError."""
+async def open_terminal(context: Context, fields: TerminalFields, launch: str = "") -> StepInfo:
+    """The terminal, on its way to its node; a repeat of the request, or of its name `launch`, gives the same one. Raises ApiError."""
     allocation = _attachable(context, single(await find(context, fields.id)))
     await record_access(context, "allocation.attach", allocation)
     keep_s = 0.0 if fields.keep else float(setting_value(context.state.settings, KEEP))
     asked = LaunchRequest(
-        launch_id=TERMINAL + _digest(launch_id(context, fields.request_id, allocation)),
+        launch_id=launch or TERMINAL + _digest(launch_id(context, fields.request_id, allocation)),
         argv=_argv(fields),
         task_request=_one_task(fields, allocation),
         env=check_environment(fields.environment),
@@ -70,10 +70,20 @@ async def open_terminal(context: Context, fields: TerminalFields) -> StepInfo:
         raise refused(refusal) from None
 
 
-def _attachable(context: Context, allocation: Allocation) -> Allocation:
-    name = allocation_id(allocation.number)
+def shell_of(session: Allocation) -> str:
+    """The name of the terminal that a session ends with: the first one of its run, from any client."""
+    return TERMINAL + _digest(f"session {session.number}/{session.run}")
+
+
+def check_owner(context: Context, allocation: Allocation) -> None:
+    """Raises ApiError for anybody else: what runs in a terminal runs as the owner."""
     if allocation.user != context.user:
-        raise ApiError("forbidden", f"{name} belongs to {allocation.user}", hint=HINT)
+        raise ApiError("forbidden", f"{allocation_id(allocation.number)} belongs to {allocation.user}", hint=HINT)
+
+
+def _attachable(context: Context, allocation: Allocation) -> Allocation:
+    check_owner(context, allocation)
+    name = allocation_id(allocation.number)
     if allocation.vcluster in context.state.audit.sensitive:
         raise ApiError(
             "forbidden",

@@ -44,6 +44,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     group: int = 0
     task_index: int = -1
     dag: int = 0
+    session: bool = False
     reason: str = ""
     reservation: AdvanceReservation | None = None  # as it was set, or before it was deleted
 
@@ -374,6 +375,7 @@ def _change(index: int, at: int, kind: str, state: str, record: Allocation, **ot
         "group": record.group,
         "task_index": record.task_index,
         "dag": record.dag,
+        "session": record.session,
         **others,
     }
     return Change(index=index, at=at, kind=kind, state=state, **fields)

@@ -54,6 +54,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     keep_on_invalid_dependency: bool = False
     deadline_at: int = 0
     asked: Asked | None = None  # of a Slurm command
+    session: bool = False  # to be worked in by hand; ends with its first shell
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -60,6 +60,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (StepRecord, "usage"),
         Setting("terminal.keep"),
         (cmd.UpdateAllocation, "revision"),
+        (cmd.SubmitAllocation, "session"),
     ),
 }
 

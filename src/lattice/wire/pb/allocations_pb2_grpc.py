@@ -174,6 +174,31 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.UpdateRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
                 _registered_method=True)
+        self.CreateSession = channel.unary_unary(
+                '/lattice.v1.AllocationService/CreateSession',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.CreateSessionRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+                _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListSessions',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
+        self.GetSession = channel.unary_unary(
+                '/lattice.v1.AllocationService/GetSession',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.GetSessionRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+                _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/lattice.v1.AllocationService/EndSession',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+                _registered_method=True)
+        self.OpenSessionTerminal = channel.unary_unary(
+                '/lattice.v1.AllocationService/OpenSessionTerminal',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.OpenSessionTerminalRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
         self.SubmitDag = channel.unary_unary(
                 '/lattice.v1.AllocationService/SubmitDag',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.SubmitDagRequest.SerializeToString,
@@ -405,6 +430,41 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateSession(self, request, context):
+        """Request nodes to work on by hand. The session waits as other work does; its terminal opens when it runs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSessions(self, request, context):
+        """List the sessions that the caller may see, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSession(self, request, context):
+        """Get one session with its terminals.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSession(self, request, context):
+        """End a session: what runs in it gets SIGTERM, then SIGKILL after the grace period.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def OpenSessionTerminal(self, request, context):
+        """The shell of a running session, opened by the first call; the session ends with it, and with its exit code.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitDag(self, request, context):
         """Submit a DAG, all of its allocations or none; it is durable and visible when the call returns.
         """
@@ -589,6 +649,31 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.Update,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.UpdateRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'CreateSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSession,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.CreateSessionRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.SessionView.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListSessionsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'GetSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSession,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetSessionRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.SessionView.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.EndSessionRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.SessionView.SerializeToString,
+            ),
+            'OpenSessionTerminal': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenSessionTerminal,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.OpenSessionTerminalRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
             ),
             'SubmitDag': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitDag,
@@ -1377,6 +1462,141 @@ class AllocationService:
             '/lattice.v1.AllocationService/Update',
             lattice_dot_v1_dot_allocations__pb2.UpdateRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/CreateSession',
+            lattice_dot_v1_dot_allocations__pb2.CreateSessionRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListSessions',
+            lattice_dot_v1_dot_allocations__pb2.ListSessionsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/GetSession',
+            lattice_dot_v1_dot_allocations__pb2.GetSessionRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/EndSession',
+            lattice_dot_v1_dot_allocations__pb2.EndSessionRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.SessionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenSessionTerminal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/OpenSessionTerminal',
+            lattice_dot_v1_dot_allocations__pb2.OpenSessionTerminalRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
             options,
             channel_credentials,
             insecure,

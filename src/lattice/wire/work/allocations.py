@@ -208,6 +208,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     dag_id: str | UnsetType = UNSET
     avoided: tuple[str, ...] | UnsetType = UNSET  # nodes whose prologue failed for it
     slurm: AskedView | UnsetType = UNSET  # of work that a Slurm command submitted
+    session: bool | UnsetType = UNSET  # true: to be worked in by hand
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -332,6 +333,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         dag_id=dag_id(record.dag) if record.dag else UNSET,
         avoided=record.avoided or UNSET,
         slurm=asked_view(record.asked) if record.asked is not None else UNSET,
+        session=True if record.session else UNSET,
     )
 
 

@@ -6,8 +6,8 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.model.nodes.nodes import Share
-from lattice.core.model.site.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
-from lattice.core.model.work.allocations import AllocationState, Hold, Lifecycle, Request
+from lattice.core.model.site.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import AllocationState, Hold, Lifecycle, Request, RequeuePolicy
 from lattice.core.model.work.asked import Asked
 from tests.unit.core.machine.world import World
 
@@ -240,3 +240,39 @@ def test_a_drained_node_is_not_said_to_be_held(level: int, away: str, hint: str)
     assert refusal.hint.startswith(hint)
     world.place(world.submit(nodes=1), "n2")
     assert world.refused(world.submission(nodes=3)).hint.startswith("Ask the users named")
+
+
+SESSION = {"session": True, "requeue": RequeuePolicy.NEVER, "walltime_s": 3600}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"lifecycle": Lifecycle.UNBOUNDED}, "invalid", "a session is bounded"),
+        ({"tasks": ((0, 3, 1),)}, "invalid", "one allocation"),
+        ({"per_node": True}, "invalid", "starts on its first node"),
+        ({"requeue": RequeuePolicy.ALWAYS}, "invalid", "not run again"),
+        ({"walltime_s": 0, "vcluster": "endless"}, "invalid", "needs a walltime"),
+        ({"vcluster": "clinic"}, "forbidden", "recorded"),
+    ],
+)
+def test_a_session_that_cannot_be_is_refused(changes: dict[str, object], code: str, words: str) -> None:
+    world = World()
+    world.must(cmd.SetVcluster(vcluster=Vcluster(name="clinic", scheduler=SENSITIVE), create=True))
+    world.must(cmd.SetVcluster(vcluster=Vcluster(name="endless"), create=True))
+    refusal = world.refused(world.submission(**{**SESSION, **changes}))
+    assert (refusal.code, words in refusal.message) == (code, True), refusal
+
+
+def test_a_session_is_bounded_by_itself_or_by_its_vcluster() -> None:
+    world = World()
+    assert world[world.submit(**SESSION)].session
+    for limited in (Vcluster(name="usual", default_walltime_s=60), Vcluster(name="most", max_walltime_s=60)):
+        world.must(cmd.SetVcluster(vcluster=limited, create=True))
+        record = world[world.submit(**{**SESSION, "walltime_s": 0, "vcluster": limited.name})]
+        assert (record.session, record.walltime_s) == (True, 60)
+
+
+def test_servers_of_the_release_before_know_no_sessions() -> None:
+    world = World(level=OLDEST)
+    assert "session of submit allocation" in world.refused(world.submission(**SESSION)).message

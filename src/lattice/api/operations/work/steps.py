@@ -117,11 +117,15 @@ async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
 
 async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
     """List the steps of an allocation, active and ended, by number."""
-    found = single(await find(context, request.id))
+    return Page(items=steps_of(context, single(await find(context, request.id))))
+
+
+def steps_of(context: Context, found: Allocation) -> list[StepInfo]:
+    """Those that live and those that are recorded, by number."""
     service = context.services.steps
     live = {view.step: step_info(view) for view in (service.live(found.number) if service else ())}
     recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
-    return Page(items=[info for _, info in sorted({**live, **recorded}.items())])
+    return [info for _, info in sorted({**live, **recorded}.items())]
 
 
 async def get_step(context: Context, request: GetStep) -> StepInfo:

@@ -15,6 +15,7 @@ from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
+from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
@@ -23,7 +24,21 @@ from lattice.wire.work.submissions import Submission, Submitter, entries_of, sub
 
 async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
     """Submit an allocation or a task group; it is durable and visible when the call returns. With `dry_run`, only predict the outcome."""
-    request = with_image_fields(request)
+    prepared = await _prepared(context, with_image_fields(request))
+    if request.dry_run:
+        return OtherStatus(200, await _foreseen(context, prepared))
+    return await _submitted(context, prepared, request.request_id)
+
+
+async def submit_session(context: Context, request: Submission) -> AllocationView:
+    """An allocation to be worked in by hand."""
+    prepared = await _prepared(context, with_image_fields(request))
+    prepared.command = replace(prepared.command, session=True, requeue=RequeuePolicy.NEVER)
+    return await _submitted(context, prepared, request.request_id)
+
+
+async def _prepared(context: Context, request: Submission) -> PreparedSubmission:
+    """The command, as the site's defaults and filters leave it."""
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
@@ -40,9 +55,11 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
     settle(context, prepared)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
-    if request.dry_run:
-        return OtherStatus(200, await _foreseen(context, prepared))
-    accepted = await context.carry_out(prepared.command, request.request_id)
+    return prepared
+
+
+async def _submitted(context: Context, prepared: PreparedSubmission, request_id: str) -> AllocationView:
+    accepted = await context.carry_out(prepared.command, request_id)
     found = await find_number(context, accepted.number)
     if found is None:
         raise ApiError("conflict", "this request_id was used for something that is no submission")

@@ -75,6 +75,7 @@ class ChangeView(Struct, frozen=True, kw_only=True):
     dag_id: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     task_index: int | UnsetType = UNSET
+    session: bool | UnsetType = UNSET  # true: of an allocation to be worked in by hand
 
 
 _Events = AsyncGenerator[ServerEvent[ChangeView | Gap | Position], None]
@@ -231,4 +232,5 @@ def _view(change: Change) -> ChangeView:
         dag_id=dag_id(change.dag) if change.dag else UNSET,
         reason=change.reason or UNSET,
         task_index=change.task_index if change.group else UNSET,
+        session=True if change.session else UNSET,
     )

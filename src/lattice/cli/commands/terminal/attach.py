@@ -10,7 +10,6 @@ from lattice.cli.launching import terminal_shape
 from lattice.cli.terminal.attached import AttachedTerminal
 from lattice_sdk.models.steps import Step, TerminalRequest
 
-# What programs in the terminal need to know of the one that is here.
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL")
 
 
@@ -21,7 +20,6 @@ class Options:
     terminal: str = ""
     command: str = ""
     keep: bool = False
-    ends_allocation: bool = False  # set by `lattice session` alone
     tail: tuple[str, ...] | None = None
 
 
@@ -50,17 +48,21 @@ def request_for(options: Options, context: Context) -> TerminalRequest:
     if options.command and options.tail:
         raise UsageError("--command cannot be used with a command after --")
     rows, columns = terminal_shape()
-    environment = context.process.environment
     return TerminalRequest(
         node=options.node,
         command=options.command,
         argv=list(options.tail or ()),
-        environment={name: environment[name] for name in PASSED_ON if environment.get(name)},
+        environment=passed_on(context),
         rows=rows,
         columns=columns,
         keep=options.keep,
-        ends_allocation=options.ends_allocation,
     )
+
+
+def passed_on(context: Context) -> dict[str, str]:
+    """What programs in the terminal need to know of the one that is here."""
+    environment = context.process.environment
+    return {name: environment[name] for name in PASSED_ON if environment.get(name)}
 
 
 def _found(options: Options, context: Context) -> Step:

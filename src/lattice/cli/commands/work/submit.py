@@ -295,7 +295,7 @@ def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
 
         number = submit_batch_script(options, context)
         return context.client.get_allocation(number) if number else None
-    with _flags_named(options):
+    with flags_named(options):
         submission = build_submission(options, context)
         allocation = context.client.submit(submission, request_id=options.request_id)
     tell_of_submission(allocation, context)
@@ -307,7 +307,7 @@ def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
 
 
 @contextmanager
-def _flags_named(options: SubmitOptions) -> Iterator[None]:
+def flags_named(options: SubmitOptions) -> Iterator[None]:
     """A refusal names the flag, or the line of the script, and not the field of the request."""
     try:
         yield
@@ -328,7 +328,7 @@ def finish(allocation: Allocation, options: SubmitOptions, context: Context) -> 
 
 
 def _dry_run(options: SubmitOptions, context: Context) -> int:
-    with _flags_named(options):
+    with flags_named(options):
         return show_dry_run(build_submission(options, context), options, context)
 
 

@@ -190,6 +190,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     prologue_failures: int = 0  # in a row
     avoided: tuple[str, ...] = ()  # nodes whose prologue failed for it
     asked: Asked | None = None  # in the words of a Slurm command, if one submitted it
+    session: bool = False  # to be worked in by hand; ends with its first shell
 
     @property
     def is_terminal(self) -> bool:

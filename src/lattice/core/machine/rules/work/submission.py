@@ -15,7 +15,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.rules import sensitive
-from lattice.core.machine.rules.work import dependencies, notifications, quotas
+from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
@@ -70,6 +70,7 @@ def judge(
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
+        or sessions.check_session(state, command, vcluster)
         or _check_claim(state, command, vcluster)
         or _check_quota(state, command, tenant)
     )
@@ -242,6 +243,7 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         deadline_at=command.deadline_at,
         notify=notifications.notify_of(state, command),
         asked=command.asked,
+        session=command.session,
     )
 
 
