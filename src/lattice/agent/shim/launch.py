@@ -83,6 +83,22 @@ class Launch:
             raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
         self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
 
+    def of_task(self, asked: dict[str, object]) -> Launch:
+        """The same for one task of a step: arguments, variables and CPUs of its own. What all tasks share was checked before."""
+        task = Launch.__new__(Launch)
+        for name in Launch.__slots__:
+            setattr(task, name, getattr(self, name))
+        own = {_encode(name): _encode(value) for name, value in mapping(asked, "env").items()}
+        task.env = {**self.env, **own}
+        task.cpus = _integers(asked, "cpus", MAX_CPU) or self.cpus
+        if asked.get("argv"):
+            task.argv = [_encode(word) for word in _texts(asked, "argv")]
+        if not task.argv[0]:
+            raise ValueError("argv is empty")
+        if task.argv is not self.argv or b"PATH" in own:
+            task.candidates = find_candidates(task.argv[0], task.env.get(b"PATH") or DEFAULT_PATH)
+        return task
+
     @property
     def are_joined(self) -> bool:
         """Whether stderr goes to the file of stdout."""
@@ -108,12 +124,6 @@ def mapping(request: dict[str, object], key: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{key} is not an object")
     return value
-
-
-def merged(request: dict[str, object], task: dict[str, object]) -> dict[str, object]:
-    """The request of a step as one of its tasks has it: arguments, variables and CPUs of its own."""
-    own = {key: task.get(key) or request.get(key) for key in ("argv", "cpus")}
-    return {**request, **own, "env": {**mapping(request, "env"), **mapping(task, "env")}}
 
 
 def path(files: dict[str, object], key: str) -> bytes:

@@ -71,11 +71,6 @@ class Socket(_socket.socket):
         return Socket(fileno=number), address
 
 
-def socketpair() -> tuple[Socket, Socket]:
-    one, other = _socket.socketpair()
-    return Socket(fileno=one.detach()), Socket(fileno=other.detach())
-
-
 def create_connection(address: tuple[str, int]) -> Socket:
     """To an address in numbers."""
     family = _socket.AF_INET6 if ":" in address[0] else _socket.AF_INET
@@ -95,7 +90,7 @@ def _module(name: str, **contents: object) -> object:
 
 
 def _stand_ins() -> dict[str, object]:
-    own = {"socket": Socket, "socketpair": socketpair, "create_connection": create_connection}
+    own = {"socket": Socket, "create_connection": create_connection}
     return {
         "signal": _signal,
         "json": _module("json", loads=loads, dumps=dumps),

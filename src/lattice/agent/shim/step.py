@@ -226,6 +226,7 @@ class Step:
         "journal",
         "key",
         "kill_timer",
+        "look_timer",
         "memory_limit_mb",
         "pending",
         "phase",
@@ -257,6 +258,7 @@ class Step:
         self.why = ""  # of that, for people
         self.error = ""
         self.memory_limit_mb = 0  # of the allocation on this node, 0 = not known
+        self.look_timer: Timer | None = None  # when its service begins to look at processes that have not spoken to it
         self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by

@@ -17,10 +17,11 @@ from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.journal import STDERR, STDOUT
-from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, merged, path, seconds
+from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import make_namespace, mounts_of
-from lattice.agent.shim.pmi.starting import start_service
+from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S
+from lattice.agent.shim.pmi.starting import offer_service
 from lattice.agent.shim.run import Run
 from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
 from lattice.agent.shim.step import (
@@ -44,6 +45,7 @@ Body = dict[str, object]
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
 MAX_TASKS_PER_NODE = 4096
+NO_PROGRAM = "-"  # of a step whose tasks all have arguments of their own
 
 
 class StepTable:
@@ -187,8 +189,8 @@ class StepTable:
         step.group = self._make_group(key, run, request)
         step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
-        self._start_pmi(step, tasks, request)
         self._start_tasks(step, tasks, request)
+        self._look_for_mpi(step)
         time_s = seconds(request, "time_s", 0.0)
         if time_s > 0:
             when = step.started_boot_s + time_s
@@ -227,16 +229,36 @@ class StepTable:
         group.make()
         return group
 
-    def _start_pmi(self, step: Step, tasks: list[object], request: Body) -> None:
-        """Fork the step's service. A node that cannot do that runs no task: they would run as programs of one rank each."""
+    def _offer_pmi(self, step: Step, launch: Launch, tasks: list[object], request: Body) -> None:
+        """Open what the step's ranks reach its service by. A node that cannot do that runs no task: they would run as programs of one
+        rank each."""
         ranks = [integer(task, "rank", 0) for task in tasks if isinstance(task, dict)]
         group = step.group if isinstance(step.group, StepCgroup) else None
-        step.pmi, step.error = start_service(request, ranks, group, self._inheritance)
+        step.pmi, step.error = offer_service(request, launch, ranks, group, self._inheritance)
         if step.pmi is not None:
-            self._services[step.pmi.pid] = step
-            if isinstance(self._tracker, Forest):
-                self._tracker.spare(step.pmi.pid)
-            step.pmi.watch(self._loop, lambda: self._heed_pmi(step))
+            step.pmi.watch(self._loop, lambda: self._begin_pmi(step))
+
+    def _look_for_mpi(self, step: Step) -> None:
+        """Processes that have run for a while are looked at by the service. Not those that only wait for a busy machine: they get as
+        long again as it took to start them."""
+        if step.pmi is not None and isinstance(step.group, StepCgroup) and not step.are_tasks_gone:
+            now_s = boot_now()
+            when = now_s + LOOK_AFTER_S[0] + (now_s - step.started_boot_s)
+            step.look_timer = self._loop.call_at(when, lambda: self._begin_pmi(step, is_called=False))
+
+    def _begin_pmi(self, step: Step, *, is_called: bool = True) -> None:
+        """Fork the step's service: a rank or another node calls, or it is time to look at the processes, which can be left undone."""
+        if step.pmi is None or not step.pmi.can_begin or step.is_over or step.is_killing:
+            return
+        try:
+            step.pmi.begin(self._loop, lambda: self._heed_pmi(step))
+        except OSError as error:
+            if is_called:
+                self._terminate(step, "pmi", 0.0, f"cannot start the PMI service: {error}")
+            return
+        self._services[step.pmi.pid] = step
+        if isinstance(self._tracker, Forest):
+            self._tracker.spare(step.pmi.pid)
 
     def _heed_pmi(self, step: Step) -> None:
         why, grace_s = step.pmi.verdict if step.pmi is not None else ("", 0.0)
@@ -255,23 +277,31 @@ class StepTable:
         return holder
 
     def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:
+        launch = None
+        try:
+            launch = Launch({**request, "argv": request.get("argv") or [NO_PROGRAM]})
+            self._offer_pmi(step, launch, tasks, request)
+        except ValueError as error:
+            step.error = str(error)
         for asked in tasks:
             if not isinstance(asked, dict):
                 raise ValueError("a task is an object")
             task = Task(integer(asked, "rank", 0))
             step.tasks.append(task)
             try:
-                if step.error:
+                if step.error or launch is None:
                     raise ValueError(step.error)
-                self._start_task(step, task, asked, request)
+                if not (asked.get("argv") or request.get("argv")):
+                    raise ValueError("argv is empty")
+                self._start_task(step, task, launch.of_task(asked), asked, request)
             except (OSError, ValueError) as error:
                 task.is_gone = True
                 task.error = str(error)
                 self._close_task(task)
 
-    def _start_task(self, step: Step, task: Task, asked: Body, request: Body) -> None:
+    def _start_task(self, step: Step, task: Task, launch: Launch, asked: Body, request: Body) -> None:
         """Fork one task. Our ends of its pipes are in the task as soon as they exist, so that `_close_task` finds all of them."""
-        task.launch = Launch(merged(request, asked))
+        task.launch = launch
         group = step.group
         if isinstance(group, StepCgroup):
             task.launch.namespace = group.namespace
@@ -286,10 +316,9 @@ class StepTable:
             theirs.append(report_w)
             task.report_fd = report
             wiring = self._wire(task, asked, theirs, request)
-            if step.pmi is not None and (end := step.pmi.take_end(task.rank)) >= 0:
+            if step.pmi is not None and (end := step.pmi.end_of(task.rank)) >= 0:
                 wiring.pmi = end
                 step.pmi.add_variables(task.rank, task.launch.env)
-                theirs.append(end)
             home = tree if isinstance(group, StepTrees) else group
             if home is None:
                 raise ValueError("the step has no group")
@@ -443,10 +472,10 @@ class StepTable:
 
     def _finish(self, step: Step) -> None:
         """In this order: the journal is complete, status.json says so, then the events for the reader, the agent and the run above."""
-        for timer in (step.wall_timer, step.kill_timer, step.client_timer):
+        for timer in (step.wall_timer, step.kill_timer, step.client_timer, step.look_timer):
             if timer is not None:
                 timer.cancel()
-        step.wall_timer = step.kill_timer = step.client_timer = None
+        step.wall_timer = step.kill_timer = step.client_timer = step.look_timer = None
         step.close_pmi(self._loop)
         for task in step.tasks:
             self._streams.drain(step, task)

@@ -6,12 +6,13 @@ large step to which others give, and which gives to the first.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.pmi import seal
 from lattice.agent.shim.pmi.layout import ranks_text
-from lattice.agent.shim.pmi.links import Head, Member
+from lattice.agent.shim.pmi.links import Head, Member, listen
 from lattice.agent.shim.pmi.plan import PmiPlan
 from lattice.agent.shim.pmi.star import (
     ASK,
@@ -127,6 +128,7 @@ class _Gathering:
         gathered: Callable[[int], None],
         explained: Callable[[], None],
         began: Callable[[], None],
+        listener: socket.socket | None,
     ) -> None:
         self._local = local
         self._loop = loop
@@ -139,8 +141,7 @@ class _Gathering:
         self._timer: Timer | None = None
         self.star = Star(plan.nodes, plan.node_ranks, plan.tree.below(plan.place))
         self._members = [place for place in self.star.below if place != plan.place]
-        key = seal.key_of_head(plan.key, plan.place) if plan.place else plan.key
-        self._head = Head(loop, key, plan.hosts[plan.place], frozenset(self._members), self._received)
+        self._head = Head(loop, _key_of(plan), listener or _listen(plan), frozenset(self._members), self._received)
 
     def give(self, kind: str, blob: bytes) -> None:
         try:
@@ -294,11 +295,11 @@ class _Giving:
 class Centre:
     """The first node: what it gathers is the result."""
 
-    def __init__(self, local: Local, loop: Loop, plan: PmiPlan) -> None:
+    def __init__(self, local: Local, loop: Loop, plan: PmiPlan, listener: socket.socket | None) -> None:
         self._local = local
         self._veil = plan.veil
         answer_s = ANSWER_S if plan.tree.is_star else TREE_ANSWER_S
-        self._gathering = _Gathering(local, loop, plan, answer_s, self._publish, self._judge, local.began)
+        self._gathering = _Gathering(local, loop, plan, answer_s, self._publish, self._judge, local.began, listener)
         self._star = self._gathering.star
 
     def met(self) -> None:
@@ -372,9 +373,9 @@ class Spoke:
 class Branch:
     """The head of a branch: gives the sum of its members to the first node, and passes the result on."""
 
-    def __init__(self, local: Local, loop: Loop, plan: PmiPlan) -> None:
+    def __init__(self, local: Local, loop: Loop, plan: PmiPlan, listener: socket.socket | None) -> None:
         self._local = local
-        self._gathering = _Gathering(local, loop, plan, ANSWER_S, self._pass_up, self._explain, self._began)
+        self._gathering = _Gathering(local, loop, plan, ANSWER_S, self._pass_up, self._explain, self._began, listener)
         self._star = self._gathering.star
         self._giving = _Giving(loop, plan, self._gathering.publish, self._asked, local.fail, self._judge)
         self._place = plan.place
@@ -432,13 +433,32 @@ class Branch:
 Exchange = Alone | Closed | Centre | Spoke | Branch
 
 
-def make_exchange(local: Local, loop: Loop, plan: PmiPlan) -> Exchange:
-    """This node's side of the step's fences."""
+def make_exchange(local: Local, loop: Loop, plan: PmiPlan, listener: socket.socket | None = None) -> Exchange:
+    """This node's side of the step's fences; `listener` is where others reach it, if that is open already."""
     if len(plan.nodes) == 1:
         return Alone(local, plan.node)
     try:
         if plan.place == 0:
-            return Centre(local, loop, plan)
-        return Branch(local, loop, plan) if plan.tree.is_head(plan.place) else Spoke(local, loop, plan)
+            return Centre(local, loop, plan, listener)
+        return Branch(local, loop, plan, listener) if plan.tree.is_head(plan.place) else Spoke(local, loop, plan)
     except OSError as error:
         return Closed(local, f"PMI: node {plan.node} cannot listen for the other nodes: {error.strerror or error}")
+
+
+def listen_for_nodes(plan: PmiPlan) -> socket.socket | None:
+    """Where the other nodes of the step reach this one; None where none does, or no port is free."""
+    if len(plan.nodes) == 1 or (plan.place and not plan.tree.is_head(plan.place)):
+        return None
+    try:
+        return _listen(plan)
+    except OSError:
+        return None  # the service tries it again, and says so when it matters
+
+
+def _listen(plan: PmiPlan) -> socket.socket:
+    return listen(plan.hosts[plan.place], seal.ports(_key_of(plan)))
+
+
+def _key_of(plan: PmiPlan) -> bytes:
+    """What nodes prove to know that give to this one."""
+    return seal.key_of_head(plan.key, plan.place) if plan.place else plan.key

@@ -94,7 +94,12 @@ class Head:
     """The side of a node to which those at `places` give. `received` gets the contents of sealed frames, with the place of the node that sent them."""
 
     def __init__(
-        self, loop: Loop, key: bytes, host: str, places: Collection[int], received: Callable[[int, bytes], None]
+        self,
+        loop: Loop,
+        key: bytes,
+        listener: socket.socket,
+        places: Collection[int],
+        received: Callable[[int, bytes], None],
     ) -> None:
         self._loop = loop
         self._key = key
@@ -102,7 +107,7 @@ class Head:
         self._received = received
         self._members: dict[int, tuple[Wire, seal.Channel]] = {}
         self._strangers: list[_Stranger] = []
-        self._listener = _listen(host, seal.ports(key))
+        self._listener = listener
         loop.watch(self._listener.fileno(), select.EPOLLIN, self._accept)
 
     def send(self, place: int, content: bytes, summary: bytes = b"") -> bool:
@@ -282,7 +287,7 @@ class Member:
         self._took(inbox[seal.CHALLENGE_BYTES :])
 
 
-def _listen(host: str, numbers: list[int]) -> socket.socket:
+def listen(host: str, numbers: list[int]) -> socket.socket:
     """A listener on the first port that is free; OSError when there is none. A loopback address works on this machine alone; any other
     may belong to a host name or a translated network."""
     is_loopback = host.startswith("127.") or host == "::1"

@@ -75,8 +75,12 @@ def key_of_head(key: bytes, place: int) -> bytes:
 
 def ports(key: bytes) -> list[int]:
     """Where the head listens: on the first of these that is free there."""
-    found = [FIRST_PORT + int.from_bytes(tag(key, b"port", b"%d" % each)[:4], "big") % PORTS for each in range(64)]
-    return list(dict.fromkeys(found))[:TRIED_PORTS]
+    found: dict[int, None] = {}
+    for each in range(64):
+        found[FIRST_PORT + int.from_bytes(tag(key, b"port", b"%d" % each)[:4], "big") % PORTS] = None
+        if len(found) == TRIED_PORTS:
+            break
+    return list(found)
 
 
 def hello(place: int, nonce: bytes) -> bytes:

@@ -29,7 +29,8 @@ LEFT_S = 0.5
 
 
 class Service:
-    """`sockets` are our ends by rank; `control` is the shim's; `folder` is the step's cgroup, empty where there is none."""
+    """`sockets` are our ends by rank; `control` is the shim's; `folder` is the step's cgroup, empty where there is none; `listener` is for
+    ranks that speak PMIx, `nodes` for other nodes; the step began at `since_s`."""
 
     def __init__(
         self,
@@ -38,11 +39,15 @@ class Service:
         control: int,
         folder: str = "",
         listener: socket.socket | None = None,
+        nodes: socket.socket | None = None,
+        *,
+        since_s: float = 0.0,
     ) -> None:
         self._plan = plan
         self._sockets = sockets
         self._control = control
         self._folder = folder
+        self._since_s = since_s or boot_now()
         self._library = ""  # the MPI library of ranks that have not used this service
         self._loop = Loop(self._faulted)
         self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
@@ -56,7 +61,7 @@ class Service:
         self._told: dict[str, object] = {}
         self._inbox = bytearray()
         self._ended: set[int] = set()  # places of nodes whose ranks have all ended
-        self._exchange = make_exchange(self, self._loop, plan)
+        self._exchange = make_exchange(self, self._loop, plan, nodes)
         self._pmix = self._make_pmix(listener)
 
     def run(self) -> None:
@@ -65,7 +70,7 @@ class Service:
             self._loop.watch(fd, select.EPOLLIN, self._reader(rank, fd))
         self._loop.watch(self._control, select.EPOLLIN, self._from_shim)
         if self._folder and self._ranks.size > 1:
-            self._look_later(boot_now(), 0)
+            self._look_later(self._since_s, 0)
         self._loop.run()
 
     def _look_later(self, began_s: float, place: int) -> None:

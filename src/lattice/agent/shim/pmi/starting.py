@@ -1,7 +1,9 @@
-"""The shim's side of a step's service: forks it, hears it, and sees to its end.
+"""The shim's side of a step's service: opens what its ranks and other nodes reach it by, forks it when one of them is there, hears it, and
+sees to its end.
 
-The service is a fork without exec: it starts in a millisecond, and because it changed its user without exec the kernel lets no process
-of that user trace it or read what it has of the shim's memory.
+The shim reads nothing of what comes: it only sees that something is there. A step whose tasks never speak PMI has no service unless
+its processes run long enough to be looked at (`libraries.py`). The service is a fork without exec: it starts in a millisecond, and
+because it changed its user without exec the kernel lets no process of that user trace it or read what it has of the shim's memory.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.launch import Launch
-from lattice.agent.shim.loop import Loop
-from lattice.agent.shim.pmi.plan import PmiPlan, PmixPlan, plan_of
+from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.pmi.exchange import listen_for_nodes
+from lattice.agent.shim.pmi.plan import PmiPlan, plan_of
 from lattice.agent.shim.pmi.pmix import listen
 from lattice.agent.shim.pmi.service import Service
 from lattice.agent.shim.spawn import Inheritance, block_signals, fork_into, keep_only, unblock_signals
@@ -31,67 +34,144 @@ ABORT_S = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class Doors:
+    """What leads to the service: one end of a pair of sockets per rank, a port for ranks that speak PMIx, and one for other nodes."""
+
+    __slots__ = ("nodes", "pmix", "ranks")
+
+    def __init__(self) -> None:
+        self.ranks: dict[int, int] = {}
+        self.pmix: socket.socket | None = None
+        self.nodes: socket.socket | None = None
+
+    def numbers(self) -> list[int]:
+        return [*self.ranks.values(), *(each.fileno() for each in (self.pmix, self.nodes) if each is not None)]
+
+    def close(self) -> None:
+        """Harmless when repeated."""
+        for fd in self.ranks.values():
+            os.close(fd)
+        for listener in (self.pmix, self.nodes):
+            if listener is not None:
+                listener.close()
+        self.ranks, self.pmix, self.nodes = {}, None, None
+
+
 class PmiService:
-    """One step's service as the shim knows it. `pid` is 0 when it is gone."""
+    """One step's service as the shim knows it. `pid` is 0 while it has not begun, and when it is gone."""
 
-    __slots__ = ("_listener", "_ours", "_theirs", "_variables", "abort", "control", "failure", "inbox", "news", "pid")
+    __slots__ = (
+        "_doors",
+        "_ended",
+        "_fork",
+        "_loop",
+        "_poll",
+        "_theirs",
+        "_variables",
+        "abort",
+        "control",
+        "failure",
+        "inbox",
+        "news",
+        "pid",
+        "since_s",
+    )
 
-    def __init__(self, ranks: list[int]) -> None:
+    def __init__(self, plan: PmiPlan, ranks: list[int], fork: Callable[[Doors, int, float], int]) -> None:
+        """`fork` makes the process. OSError leaves nothing open."""
         self.pid = 0
         self.control = -1
         self.inbox = bytearray()
         self.news: dict[str, object] = {}
         self.failure = ""
         self.abort: tuple[int, int] | None = None  # rank and code
-        self._ours: dict[int, int] = {}  # the service's ends, until it has them
-        self._theirs: dict[int, int] = {}  # the ranks' ends, until they are forked
-        self._listener: socket.socket | None = None  # for ranks that speak PMIx, until the service has it
-        self._variables: dict[str, str] = {}  # of these
+        self.since_s = boot_now()
+        self._fork = fork
+        self._ended: list[object] = []  # what it learns when it begins
+        self._doors = Doors()  # open until it has begun
+        # The ranks' ends. Ours are open until the service begins, so that a rank that ends is no event for the shim.
+        self._theirs: dict[int, int] = {}
+        self._variables: dict[str, str] = {}  # of ranks that speak PMIx
+        self._loop: Loop | None = None
+        self._poll: select.epoll | None = None  # sees all doors
         try:
-            for rank in ranks:
-                ours, theirs = socket.socketpair()
-                self._ours[rank], self._theirs[rank] = ours.detach(), theirs.detach()
+            self._open(plan, ranks)
         except OSError:
             self.close()
             raise
 
-    def offer_pmix(self, pmix: PmixPlan) -> None:
-        self._listener = listen()
-        port = str(self._listener.getsockname()[1])
-        self._variables = {name: value.replace("{port}", port) for name, value in pmix.variables.items()}
+    def _open(self, plan: PmiPlan, ranks: list[int]) -> None:
+        for rank in ranks:
+            ours, theirs = socket.socketpair()
+            self._doors.ranks[rank], self._theirs[rank] = ours.detach(), theirs.detach()
+        if plan.pmix is not None:
+            self._doors.pmix = listen()
+            port = str(self._doors.pmix.getsockname()[1])
+            self._variables = {name: value.replace("{port}", port) for name, value in plan.pmix.variables.items()}
+        self._doors.nodes = listen_for_nodes(plan)
+        self._poll = select.epoll()
+        for fd in self._doors.numbers():
+            self._poll.register(fd, select.EPOLLIN)
 
     def add_variables(self, rank: int, env: dict[bytes, bytes]) -> None:
         """What a rank that speaks PMIx reads."""
         for name, value in self._variables.items():
             env[name.encode()] = value.replace("{rank}", str(rank)).encode()
 
-    def take_end(self, rank: int) -> int:
-        """The end that the rank inherits; the caller closes it. -1 when there is none."""
-        return self._theirs.pop(rank, -1)
+    def end_of(self, rank: int) -> int:
+        """The end that the rank inherits, which stays this one's; -1 when there is none."""
+        return self._theirs.get(rank, -1)
 
-    def start(self, plan: PmiPlan, launch: Launch, group: Cgroup | None, inheritance: Inheritance) -> None:
-        """Fork the service. OSError leaves nothing open."""
+    @property
+    def can_begin(self) -> bool:
+        return self._poll is not None
+
+    def watch(self, loop: Loop, called: Callable[[], None]) -> None:
+        """`called` when there is a rank, or another node, that wants to speak."""
+        if self._poll is not None:
+            self._loop = loop
+            loop.watch(self._poll.fileno(), select.EPOLLIN, lambda _mask: called())
+
+    def begin(self, loop: Loop, heard: Callable[[], None]) -> None:
+        """Fork the service; `heard` when it said something. OSError leaves nothing open."""
         try:
             ours, theirs = socket.socketpair()
             self.control, inner = ours.detach(), theirs.detach()
             os.set_blocking(self.control, False)
-            self.pid = _fork(plan, launch, group, inheritance, self._ours, inner, self._listener)
-            os.close(inner)
+            try:
+                self.pid = self._fork(self._doors, inner, self.since_s)
+            finally:
+                os.close(inner)
         except OSError:
             self.close()
             raise
-        for fd in self._ours.values():
-            os.close(fd)
-        self._ours = {}
-        self._close_listener()
+        self._close_doors()
 
-    def _close_listener(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        def ready(_mask: int) -> None:
+            if not self.hear():
+                loop.unwatch(self.control)
+            heard()
+
+        loop.watch(self.control, select.EPOLLIN, ready)
+        for places in self._ended:
+            self.tell_ended(places)
+
+    def _close_doors(self) -> None:
+        if self._poll is not None:
+            if self._loop is not None:
+                self._loop.unwatch(self._poll.fileno())
+            self._poll.close()
+            self._poll = None
+        self._doors.close()
+        for fd in self._theirs.values():
+            os.close(fd)
+        self._theirs = {}
 
     def tell_ended(self, places: object) -> None:
         """All tasks of these nodes of the step have ended."""
+        if self.can_begin:
+            self._ended.append(places)
+            return
         try:
             os.write(self.control, json.dumps({"ended": places}).encode() + b"\n")
         except OSError:
@@ -154,35 +234,25 @@ class PmiService:
 
     def close(self) -> None:
         """Harmless when repeated."""
-        self._close_listener()
-        fds = [*self._ours.values(), *self._theirs.values(), self.control]
-        self._ours, self._theirs, self.control = {}, {}, -1
-        for fd in fds:
-            if fd >= 0:
-                os.close(fd)
-
-    def watch(self, loop: Loop, heard: Callable[[], None]) -> None:
-        def ready(_mask: int) -> None:
-            if not self.hear():
-                loop.unwatch(self.control)
-            heard()
-
-        loop.watch(self.control, select.EPOLLIN, ready)
+        self._close_doors()
+        if self.control >= 0:
+            os.close(self.control)
+            self.control = -1
 
 
-def start_service(
-    request: dict[str, object], ranks: list[int], group: Cgroup | None, inheritance: Inheritance
+def offer_service(
+    request: dict[str, object], launch: Launch, ranks: list[int], group: Cgroup | None, inheritance: Inheritance
 ) -> tuple[PmiService | None, str]:
     """The service that the step asks for, or why there is none; neither when it asks for none."""
     try:
         plan = plan_of(request)
         if plan is None:
             return None, ""
-        launch = Launch({**request, "argv": request.get("argv") or ["-"]})
-        service = PmiService(ranks)
-        if plan.pmix is not None:
-            service.offer_pmix(plan.pmix)
-        service.start(plan, launch, group, inheritance)
+
+        def fork(doors: Doors, control: int, since_s: float) -> int:
+            return _fork(plan, launch, group, inheritance, doors, control, since_s)
+
+        service = PmiService(plan, ranks, fork)
     except (OSError, ValueError) as error:
         return None, f"cannot start the PMI service: {error}"
     return service, ""
@@ -201,9 +271,9 @@ def _fork(
     launch: Launch,
     group: Cgroup | None,
     inheritance: Inheritance,
-    sockets: dict[int, int],
+    doors: Doors,
     control: int,
-    listener: socket.socket | None,
+    since_s: float,
 ) -> int:
     block_signals()
     try:
@@ -213,7 +283,7 @@ def _fork(
             join_files = group.all_join_files if group is not None else ()
             pid = os.fork()
         if pid == 0:
-            _be_service(plan, launch, group, join_files, inheritance, sockets, control, listener)
+            _be_service(plan, launch, group, join_files, inheritance, doors, control, since_s)
         return pid
     finally:
         unblock_signals()
@@ -225,9 +295,9 @@ def _be_service(
     group: Cgroup | None,
     join_files: tuple[str, ...],
     inheritance: Inheritance,
-    sockets: dict[int, int],
+    doors: Doors,
     control: int,
-    listener: socket.socket | None,
+    since_s: float,
 ) -> None:
     """Never returns. Signals stay blocked: what is sent to the tasks of the step is not meant for it."""
     try:
@@ -236,7 +306,7 @@ def _be_service(
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
             os.write(fd, b"0")
             os.close(fd)
-        keep_only({control, *sockets.values()} | ({listener.fileno()} if listener is not None else set()))
+        keep_only({control, *doors.numbers()})
         inheritance.restore()
         if plan.pmix is not None:
             os.mkdir(plan.pmix.directory, 0o700)
@@ -248,7 +318,8 @@ def _be_service(
         _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         _libc.prctl(PR_SET_NAME, b"lattice-pmi", 0, 0, 0)
         os.chdir("/")
-        Service(plan, sockets, control, group.folder if group is not None else "", listener).run()
+        folder = group.folder if group is not None else ""
+        Service(plan, doors.ranks, control, folder, doors.pmix, doors.nodes, since_s=since_s).run()
     except BaseException as error:  # noqa: BLE001 - the end of a process: the shim learns it, and nothing is above
         os.write(control, json.dumps({"failed": f"the PMI service failed: {error}"}).encode() + b"\n")
     finally:
