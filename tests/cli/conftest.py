@@ -3,11 +3,26 @@ from collections.abc import Iterator
 import pytest
 
 from lattice.testing import LocalCluster
+from tests.mailbox import Mailbox
 
 
 @pytest.fixture(scope="session")
-def cli_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(nodes=2) as started:
+def mails() -> Iterator[Mailbox]:
+    with Mailbox() as box:
+        yield box
+
+
+@pytest.fixture(scope="session")
+def cli_cluster(mails: Mailbox) -> Iterator[LocalCluster]:
+    """Its administrator, the administrator bob, the user ada, and mail."""
+    settings = {
+        "notifications.mail.host": "127.0.0.1",
+        "notifications.mail.port": str(mails.port),
+        "notifications.mail.security": "none",
+        "notifications.mail.sender": "Lattice <lattice@site.test>",
+        "notifications.retry": "200ms",
+    }
+    with LocalCluster(nodes=2, settings=settings, arguments=["--users", "ada,bob:admin"]) as started:
         yield started
 
 

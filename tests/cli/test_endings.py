@@ -1,71 +1,120 @@
 """How work ended: the same sentence wherever a user may look for it."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from lattice.testing import LocalCluster
+from lattice.testing import LocalCluster, eventually
+from tests.mailbox import Mailbox
 
 pytestmark = pytest.mark.e2e
 
 
+ADDRESS = "ada@site.test"
+EATER = "import time; x = bytearray(400 << 20); time.sleep(30)"
+STUBBORN = "trap 'exit 9' TERM; echo begin; sleep 60 & wait"
+UNLUCKY = "for i in 1 2 3 4 5 6; do echo trouble $i >&2; done; exit 3"
+
+
 def submit(cluster: LocalCluster, *words: str) -> str:
-    return cluster.cli("submit", "-q", *words).stdout.strip()
+    notify = ("--notify=end,fail", f"--notify-to=mail:{ADDRESS}")
+    return cluster.cli("submit", "-q", *notify, *words).stdout.strip()
 
 
-def everywhere(cluster: LocalCluster, allocation_id: str, sentence: str, *, has_run: bool = True) -> None:
-    """Status, explain, wait, JSON, sacct; and the output of work that ran."""
-    assert sentence.removeprefix(f"{allocation_id} ") in cluster.cli("status", allocation_id).stdout
-    assert sentence in cluster.cli("status", allocation_id, "-v").stdout
-    assert f"Reason:      {sentence}" in cluster.cli("explain", allocation_id).stdout
-    assert cluster.cli("wait", allocation_id, check=False).stdout == f"{sentence}\n"
-    assert cluster.allocation(allocation_id)["ending"] == sentence
-    wanted = {"program": "sacct", "argv": ["-nPXj", allocation_id[1:], "-o", "SystemComment,Comment"]}
-    assert cluster.post("/slurm/commands", wanted)["stdout"] == f"{sentence}|\n"
-    if has_run:
-        assert cluster.logs(allocation_id, "stderr").splitlines()[-1] == f"lattice: {sentence}"
+@pytest.fixture
+def shared_nodes(cluster: LocalCluster) -> Iterator[LocalCluster]:
+    cluster.put("/vclusters/default", {"node_sharing": "shared"})
+    yield cluster
+    cluster.put("/vclusters/default", {"node_sharing": "exclusive"})
 
 
-def test_an_exit_code_and_the_last_words_before_it(cluster: LocalCluster) -> None:
-    script = "for i in 1 2 3 4 5 6; do echo trouble $i >&2; done; exit 3"
-    allocation_id = submit(cluster, "--", "sh", "-c", script)
-    assert cluster.wait_end(allocation_id)["exit_code"] == 3
-    everywhere(cluster, allocation_id, f"{allocation_id} failed with exit code 3")
-    last = cluster.cli("explain", allocation_id).stdout.splitlines()[-6:]
-    assert last == ["Last lines of stderr:", *(f"  trouble {i}" for i in range(2, 7))]
-
-
-def test_the_walltime_in_the_file_of_the_user_and_the_flag_to_change(cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.root
+def test_every_end_is_told_in_one_sentence_everywhere(
+    shared_nodes: LocalCluster, mails: Mailbox, tmp_path: Path
+) -> None:
+    cluster = shared_nodes
     tmp_path.chmod(0o777)
     out = tmp_path / "out"
-    allocation_id = submit(
-        cluster, "--walltime=1s", f"--stdout={out}", "--", "sh", "-c", "trap 'exit 9' TERM; echo begin; sleep 60 & wait"
-    )
-    cluster.wait_end(allocation_id)
-    sentence = f"{allocation_id} was killed at its walltime limit of 00:00:01"
-    everywhere(cluster, allocation_id, sentence, has_run=False)
-    assert out.read_text() == f"begin\nlattice: {sentence}\n"
-    assert "--walltime=00:00:02" in cluster.cli("explain", allocation_id).stdout
+
+    def started(*words: str) -> str:
+        return submit(cluster, "--cpus=1", "--memory=64M", *words)
+
+    lost = started("--requeue=never", "--nodelist=n2", "--", "sleep", "60")
+    sleeping, cancelled = (started("--nodelist=n1", "--", "sh", "-c", "echo up; sleep 60") for _ in range(2))
+    dependent = started(f"--depends-on={cancelled}:success", "--", "true")
+    waiting, group = started("--hold", "--", "true"), started("--hold", "--task-group=0-1", "--", "true")
+    late = datetime.now(UTC) + timedelta(seconds=5)
+    given_up = started("--hold", "--walltime=1s", f"--deadline={late.isoformat()}", "--", "true")
+    failing = started("--nodelist=n1", "--", "sh", "-c", UNLUCKY)
+    signalled = started("--nodelist=n1", "--", "sh", "-c", "kill -SEGV $$")
+    missing = started("--nodelist=n1", "--", "no-such-program")
+    limited = started("--nodelist=n1", "--walltime=1s", f"--stdout={out}", "--", "sh", "-c", STUBBORN)
+    greedy = started("--nodelist=n1", "--", "python3", "-c", EATER)
+    for each in (sleeping, cancelled, lost):
+        cluster.wait_state(each, "Running")
+    assert cluster.cli("--as", "ada", "cancel", sleeping, check=False).returncode != 0
+    cluster.cli("cancel", cancelled)
+    cluster.cli("--as=bob", "cancel", sleeping, waiting, group)
+    with cluster.stopped("agent", "n2"):
+        cluster.wait_end(lost)
+    sentences = {
+        failing: f"{failing} failed with exit code 3",
+        signalled: f"{signalled} was killed by signal 11 (SIGSEGV)",
+        limited: f"{limited} was killed at its walltime limit of 00:00:01",
+        greedy: cluster.wait_end(greedy)["ending"],
+        cancelled: f"{cancelled} was cancelled",
+        sleeping: f"{sleeping} was cancelled by bob",
+        waiting: f"{waiting} was cancelled by bob",
+        group: f"{group} was cancelled by bob",
+        dependent: f"{dependent} was never started: {cancelled} was to end with success, it was cancelled",
+        given_up: f"{given_up} was given up: it could no longer end before its deadline",
+        missing: f"{missing} could not be started: no-such-program: command not found in PATH",
+        lost: f"{lost} failed with its node: node n2 was lost",
+    }
+    assert sentences[greedy].startswith(f"{greedy} was killed: out of memory, limit 64 MB, peak 6")
+    assert ", python3 (pid " in sentences[greedy]
+    for allocation_id, sentence in sentences.items():
+        assert cluster.wait_end(allocation_id)["ending"] == sentence
+    told_in_listings(cluster, sentences)
+    told_by_mail(mails, sentences)
+    told_in_the_output(cluster, {each: sentences[each] for each in (failing, signalled, greedy, cancelled, sleeping)})
+    assert out.read_text() == f"begin\nlattice: {sentences[limited]}\n"
+    assert "cancelled by bob" in cluster.cli("status", f"{group}_1").stdout
+    explained = cluster.cli("explain", limited, greedy, failing).stdout
+    assert "--walltime=00:00:02" in explained
+    assert "--memory=" in explained
+    assert "Last lines of stderr:\n" + "".join(f"  trouble {i}\n" for i in range(2, 7)) in explained
 
 
-def test_a_cancel_and_what_depended_on_it(cluster: LocalCluster, tmp_path: Path) -> None:
-    first = submit(cluster, "--", "sh", "-c", "echo up; sleep 60")
-    second = submit(cluster, f"--depends-on={first}:success", "--", "true")
-    cluster.wait_state(first, "Running")
-    cluster.cli("cancel", first)
-    cluster.wait_end(first)
-    cluster.wait_end(second)
-    everywhere(cluster, first, f"{first} was cancelled")
-    ending = cluster.allocation(second)["ending"]
-    assert ending.startswith(f"{second} was never started: {first} ")
-    everywhere(cluster, second, ending, has_run=False)
+def told_in_listings(cluster: LocalCluster, sentences: dict[str, str]) -> None:
+    listed = cluster.cli("status", *sentences).stdout
+    shown, explained = cluster.cli("status", "-v", *sentences).stdout, cluster.cli("explain", *sentences).stdout
+    waited = cluster.cli("wait", *sentences, check=False).stdout.splitlines()
+    for allocation_id, sentence in sentences.items():
+        assert sentence.removeprefix(f"{allocation_id} ") in listed
+        assert sentence in shown
+        assert f"Reason:      {sentence}\n" in explained
+        assert sentence in waited
+        wanted = {"program": "sacct", "argv": ["-nPXj", allocation_id[1:], "-o", "SystemComment,Comment"]}
+        told = cluster.post("/slurm/commands", wanted)["stdout"].splitlines()
+        assert told[0].endswith(f"{sentence.partition(' ')[2]}|")  # a row of a group is about one of its tasks
 
 
-def test_a_program_that_does_not_exist(cluster: LocalCluster) -> None:
-    allocation_id = submit(cluster, "--", "no-such-program")
-    cluster.wait_end(allocation_id)
-    sentence = f"{allocation_id} could not be started: no-such-program: command not found in PATH"
-    everywhere(cluster, allocation_id, sentence, has_run=False)
+def told_by_mail(mails: Mailbox, sentences: dict[str, str]) -> None:
+    def missing() -> list[str]:
+        told = {str(each.message["X-Lattice-Allocation"]): each.text.splitlines()[0] for each in mails.of(ADDRESS)}
+        return [sentence for allocation_id, sentence in sentences.items() if told.get(allocation_id) != f"{sentence}."]
+
+    eventually(lambda: not missing(), "a mail about each of them")
+
+
+def told_in_the_output(cluster: LocalCluster, sentences: dict[str, str]) -> None:
+    for allocation_id, sentence in sentences.items():
+        assert cluster.logs(allocation_id, "stderr").splitlines()[-1] == f"lattice: {sentence}"
+    shown = cluster.cli("logs", *sentences).stderr.splitlines()
+    assert [sentence for sentence in sentences.values() if f"lattice: {sentence}" not in shown] == []
 
 
 def test_work_that_is_suspended_or_held_is_not_called_running(cluster: LocalCluster) -> None:

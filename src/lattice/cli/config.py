@@ -8,7 +8,7 @@ from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABL
 from lattice.cli.flags import FORMATS, Flags
 from lattice_sdk.errors import NotConfigured
 from lattice_sdk.site.configuration import read_files, user_file
-from lattice_sdk.site.local_cluster import directory_text
+from lattice_sdk.site.local_cluster import USERS_DIRECTORY, directory_text
 from lattice_sdk.site.place import find_local
 from lattice_sdk.token_cache import TokenCache, cache_path
 from lattice_sdk.transport import SAYS_YES
@@ -109,6 +109,8 @@ class Settings:
     def _with_token(self, found: tuple[str, str, str]) -> Place:
         url, origin, own_token_file = found
         place = Place(api_url=url, origin=origin)
+        if self.flags.as_user:
+            return _placed(place, token_file=self._token_of_user(url, self.flags.as_user))
         if self.flags.token_file:
             return _placed(place, token_file=self.flags.token_file)
         if token := self.environment.get("LATTICE_TOKEN"):
@@ -120,6 +122,20 @@ class Settings:
         if url.startswith("unix:") or self._has_login(url):  # local users may read some things without a token
             return place
         raise CommandError(f"not logged in: no token for {url}", hint=LOGIN_HINT, exit_code=NOT_PERMITTED)
+
+    def _token_of_user(self, url: str, user: str) -> str:
+        """The token file of another user of the local cluster."""
+        import os
+
+        own = self._token_of_same_place(url)
+        if not own:
+            raise UsageError("--as works only with the cluster on this machine", hint="see `lattice up --users`")
+        folder = os.path.join(os.path.dirname(own), USERS_DIRECTORY)
+        known = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if user not in known:
+            hint = f"one of: {', '.join(known)}" if known else f"start it with `lattice up --users {user}`"
+            raise UsageError(f'the local cluster has no user "{user}"', hint=hint)
+        return os.path.join(folder, user)
 
     def _has_login(self, url: str) -> bool:
         try:

@@ -17,6 +17,7 @@ class Flags:
     output: str | None = None
     quiet: bool = False
     verbose: bool = False
+    as_user: str | None = None
     tenant: str | None = None
     vcluster: str | None = None
     config: str | None = None
@@ -40,6 +41,7 @@ WITH_VALUE = frozenset(
         "--config",
         "--api-url",
         "--token-file",
+        "--as",
         "--ca-file",
         "--retry-for",
     }
@@ -71,6 +73,7 @@ def add_flags(parser: argparse.ArgumentParser, *, vcluster: bool) -> None:
     add("--stale", action="store_true", help="read what the server has, even if it cannot reach the others")
     add("--api-url", metavar="URL", help="URL of the API; separate several with commas")
     add("--token-file", metavar="FILE", help="read the token from this file")
+    add("--as", dest="as_user", metavar="USER", help="act as this user of the local cluster (see `lattice up --users`)")
     add("--ca-file", metavar="FILE", help="CA bundle to use for HTTPS (default: the system's)")
     add("--insecure-http", action="store_true", help="allow plain http to other machines, which exposes the token")
     add(

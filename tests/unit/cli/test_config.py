@@ -177,3 +177,20 @@ def test_an_address_that_is_none(cli: Cli) -> None:
 
 def test_verbose_says_who_is_asked(cli: Cli, api: FakeApi) -> None:
     assert f"Using {api.url} (LATTICE_API_URL)" in cli("whoami", "-v").err
+
+
+def test_as_another_user_of_the_local_cluster(bare: Cli, api: FakeApi) -> None:
+    write_cluster(bare, api)
+    assert "start it with `lattice up --users bob`" in bare("--as", "bob", "whoami").err
+    folder = bare.folder / ".local/state/lattice/local/users"
+    folder.mkdir()
+    (folder / "ada").write_text("token-of-ada\n")
+    assert bare("whoami", "--as=ada").code == 0
+    assert token_sent(api) == "token-of-ada"
+    unknown = bare("--as", "bob", "whoami")
+    assert (unknown.code, unknown.err) == (2, 'error: the local cluster has no user "bob"\n  hint: one of: ada\n')
+
+
+def test_as_another_user_is_for_the_local_cluster_only(cli: Cli) -> None:
+    outcome = cli("--as", "bob", "whoami")
+    assert (outcome.code, "--as works only with the cluster on this machine" in outcome.err) == (2, True)

@@ -45,7 +45,7 @@ LAUNCH = {
 # Where requests go, how answers are shown, what happens after one, and what is so anyway.
 ABOUT_THE_PROGRAM = {
     *("-h", "--help", "-q", "--quiet", "-v", "--verbose", "--config", "--no-color", "--api-url"),
-    *("--token-file", "--ca-file", "--retry-for", "--insecure-http", "--stale"),
+    *("--token-file", "--as", "--ca-file", "--retry-for", "--insecure-http", "--stale"),
 }
 ABOUT_THE_ANSWER = {
     "submit": {"-o", "--output", "--wait", "--request-id"},

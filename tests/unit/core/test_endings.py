@@ -40,6 +40,17 @@ from lattice.core.model.work.endings import group_sentence, sentence, stopped_se
             "dependency",
             {"message": "a1 was to end with success, it failed"},
         ),
+        (
+            "a5 was never started: a1 was to end with success, it was cancelled",
+            "dependency",
+            {"message": "a1 was to end with success, it cancelled"},
+        ),
+        ("a5 was given up: it could no longer end before its deadline", "deadline", {"has_run": False}),
+        (
+            "a5 was cancelled by bob; its output was not stored: disk full",
+            "cancelled",
+            {"message": "cancelled by bob; its output was not stored: disk full"},
+        ),
         ("a5 could not be started: cannot execute /no: No such file", "launch", {"message": "cannot execute /no: No such file"}),
         ("a5 failed with its node: node n1 was lost", "node", {"message": "node n1 was lost"}),
         ("a5 ended: preempted", "preempted", {}),
@@ -60,6 +71,7 @@ def test_no_cause_is_told_by_its_bare_word() -> None:
 
 def test_a_node_tells_of_a_stop_what_it_knows() -> None:
     assert stopped_sentence("a5", "walltime", walltime_s=3) == "a5 was killed at its walltime limit of 00:00:03"
+    assert stopped_sentence("a5", "cancelled by bob") == "a5 was cancelled by bob"
     assert stopped_sentence("a5", "something new") == "a5 was stopped"
 
 

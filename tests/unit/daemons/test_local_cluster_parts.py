@@ -18,7 +18,7 @@ import yaml
 from lattice.daemons.local import cluster as cluster_module
 from lattice.daemons.local import commands
 from lattice.daemons.local import record as record_module
-from lattice.daemons.local.credentials import LIFETIME_S, current_user, ensure_secret, write_tokens
+from lattice.daemons.local.credentials import LIFETIME_S, current_user, ensure_secret, read_users, write_tokens
 from lattice.daemons.local.keeper import Keeper, Program
 from lattice.daemons.local.layout import Layout, UntrustedFolder, take_lock, write_private
 from lattice.daemons.local.logtail import tail
@@ -343,3 +343,33 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     os.chown(folder, 12345, 12345)
     with pytest.raises(UntrustedFolder, match="belongs to another user"):
         Layout(folder).prepare()
+
+
+def test_further_users_keep_their_roles_when_tokens_are_renewed(layout: Layout) -> None:
+    secret = ensure_secret(layout)
+    write_tokens(layout, secret, read_users("ada, bob:operator"))
+    (layout.users / "stranger").write_text("not a token")
+    write_tokens(layout, secret)
+    claims = {name: jwt.decode((layout.users / name).read_text().strip(), secret, ["HS256"]) for name in ("ada", "bob")}
+    assert {name: (found["sub"], found["scope"]) for name, found in claims.items()} == {
+        "ada": ("ada", ""),
+        "bob": ("bob", "operator"),
+    }
+    assert claims["bob"]["account"] == current_user()
+    assert (layout.users / "stranger").read_text() == "not a token"
+    assert stat.S_IMODE((layout.users / "ada").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Ada Lovelace", "not a valid user name"),
+        ("../ada", "not a valid user name"),
+        ("ada:boss", "not a role"),
+        (current_user(), "is you"),
+        (",".join(f"u{number}" for number in range(101)), "at most 100 users"),
+    ],
+)
+def test_users_that_cannot_be(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_users(text)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CLUSTER_FILE = "cluster.json"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
+USERS_DIRECTORY = "users"  # token files of further users, by name
 AGENT_TOKEN_FILE = "agent-token"  # noqa: S105 - a file name
 
 

@@ -8,6 +8,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
+from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
     DEFAULT_UMASK,
@@ -137,7 +138,7 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
     return StopOrder(
         key=_key(allocation),
         grace_s=grace_s,
-        why=stop_reason(allocation.intent),
+        why=cancelled_by(allocation.cancelled_by) or stop_reason(allocation.intent),
         submission=submission_of(allocation),
     )
 

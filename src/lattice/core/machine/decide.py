@@ -84,8 +84,8 @@ def _as(kind: type[C], command: cmd.AnyCommand) -> C:
     return command
 
 
-def _cancel(state: State, command: cmd.CancelAllocation) -> Decision:
-    return ranges.cancel(state, command) if command.positions else allocations.cancel(state, command)
+def _cancel(state: State, command: cmd.CancelAllocation, actor: str) -> Decision:
+    return ranges.cancel(state, command, actor) if command.positions else allocations.cancel(state, command, actor)
 
 
 def _hold(state: State, command: cmd.HoldAllocation) -> Decision:
@@ -116,7 +116,7 @@ def _record_snapshot(state: State, command: cmd.RecordSnapshot) -> Decision:
 TABLE: tuple[Row, ...] = (
     # allocations
     _timed(cmd.SubmitAllocation, submission.submit),
-    _plain(cmd.CancelAllocation, _cancel),
+    _signed(cmd.CancelAllocation, _cancel),
     _plain(cmd.HoldAllocation, _hold),
     _plain(cmd.ReleaseAllocation, _release),
     _plain(cmd.RequeueAllocation, _requeue),

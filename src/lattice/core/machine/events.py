@@ -51,6 +51,7 @@ class TasksCancelled(Event, tag="tasks_cancelled", frozen=True, kw_only=True):
     count: int
     positions: Intervals = ()
     cause: Cause = Cause.CANCELLED
+    by: str = ""  # another user who cancelled them
 
 
 class TaskGroupHeld(Event, tag="task_group_held", frozen=True, kw_only=True):
@@ -132,6 +133,7 @@ class AllocationStopping(Event, tag="allocation_stopping", frozen=True, kw_only=
     number: int
     intent: StopIntent
     lost_node: str = ""
+    by: str = ""  # another user who cancelled it
 
 
 class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
@@ -146,6 +148,7 @@ class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
     peak_memory_mb: int = 0
     usage: Usage = NO_USAGE
     elapsed_s: float = 0.0  # how long it ran; 0 = until now
+    by: str = ""  # another user who cancelled it
 
 
 class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.folds.admission import AdmissionEvent, evolve_admission
 from lattice.core.machine.folds.drift import DriftEvent, evolve_drift
-from lattice.core.machine.folds.groups import evolve_group, with_use
+from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
 from lattice.core.machine.folds.specified import evolve_specification
 from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
 from lattice.core.machine.state import SnapshotPointer, State
@@ -267,6 +267,8 @@ def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
         group = replace(group, cause=new.cause, exit_code=new.exit_code, signal=new.signal)
     if new.held_cpus:
         group = with_use(group, new)
+    if new.state is AllocationState.CANCELLED:
+        group = replace(group, cancelled_by=canceller(group, new.cancelled_by))
     return replace(
         group,
         started_at=group.started_at or new.started_at,
@@ -379,13 +381,15 @@ def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
 
 
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
-    """The time of the first stop stays; the intent is the newest, and so is the lost node where the event names one."""
+    """The time of the first stop stays, and who cancelled first; the intent is the newest, and so is the lost node if named."""
     old = state.allocations[event.number]
+    is_repeated = old.intent is event.intent
     _change(
         state,
         event.number,
         state=AllocationState.STOPPING,
         intent=event.intent,
+        cancelled_by=old.cancelled_by if is_repeated else event.by,
         lost_node=event.lost_node or old.lost_node,
         stop_asked_at=old.stop_asked_at or at,
         paused_at=0,  # it must be resumed to end
@@ -413,6 +417,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         paused_at=0,
         started_at=old.started_at,
         intent=None,
+        cancelled_by=event.by,
         **_held(state, old),
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1

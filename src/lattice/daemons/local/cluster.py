@@ -42,7 +42,7 @@ class Cluster:
         self._grpc = ",".join(place.agents for place in self._places)
         self.record = Record(layout, api_url=self.api_url, grpc=self._grpc)
         self._secret = ensure_secret(layout)
-        write_tokens(layout, self._secret)
+        write_tokens(layout, self._secret, options.users)
         token = quorum.prepare(layout, options.server_names()) if options.servers > 1 else ""
         for place in self._places:
             commands.write_server_config(layout, place, self._places, token)

@@ -2,8 +2,10 @@
 
 import os
 import pwd
+import re
 import secrets
 import time
+from collections.abc import Mapping
 
 import jwt
 
@@ -11,6 +13,9 @@ from lattice.daemons.local.layout import Layout, write_private
 
 LIFETIME_S = 30 * 86400
 RENEW_BEFORE_S = 10 * 86400
+MAX_USERS = 100
+SCOPES = {"user": "", "operator": "operator", "tenant-admin": "tenant:admin", "admin": "admin", "readonly": "readonly"}
+_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 
 
 def current_user() -> str:
@@ -32,12 +37,47 @@ def ensure_secret(layout: Layout) -> bytes:
     return kept
 
 
-def write_tokens(layout: Layout, secret: bytes) -> None:
-    """Fresh tokens: one for the user, with all permissions, and one for the agents."""
+def read_users(text: str) -> dict[str, str]:
+    """`ada,bob:operator` as scopes by name. Raises ValueError with what is wrong."""
+    found: dict[str, str] = {}
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        name, _, role = word.partition(":")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f'"{name}" is not a valid user name')
+        if name == current_user():
+            raise ValueError(f'"{name}" is you, the administrator of this cluster')
+        if role and role not in SCOPES:
+            raise ValueError(f'"{role}" is not a role; use one of {", ".join(SCOPES)}')
+        found[name] = SCOPES.get(role, "")
+    if len(found) > MAX_USERS:
+        raise ValueError(f"at most {MAX_USERS} users")
+    return found
+
+
+def write_tokens(layout: Layout, secret: bytes, users: Mapping[str, str] | None = None) -> None:
+    """Fresh tokens: one for the user, with all permissions, one for the agents, and one for each further user to try roles."""
     now = int(time.time())
     lifetime = {"iat": now, "exp": now + LIFETIME_S}
     user = current_user()
+    for name, scope in {**_known_users(layout, secret), **(users or {})}.items():
+        # All of them run their work under the account of the user who started the cluster.
+        claims = {"sub": name, "account": user, "tenants": ["default"], "scope": scope, **lifetime}
+        layout.users.mkdir(mode=0o700, exist_ok=True)
+        write_private(layout.users / name, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
     person = {"sub": user, "account": user, "tenants": ["default"], "scope": "admin", **lifetime}
     agents = {"sub": "lattice-agent", "kind": "agent", **lifetime}
     for path, claims in ((layout.token, person), (layout.agent_token, agents)):
         write_private(path, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
+
+
+def _known_users(layout: Layout, secret: bytes) -> dict[str, str]:
+    """Users of earlier starts, with their scopes; files that this cluster did not write are left alone."""
+    known: dict[str, str] = {}
+    for path in sorted(layout.users.glob("*")) if layout.users.is_dir() else ():
+        try:
+            claims = jwt.decode(path.read_text().strip(), secret, algorithms=["HS256"], options={"verify_exp": False})
+        except (OSError, ValueError, jwt.PyJWTError):
+            continue
+        if claims.get("sub") == path.name:
+            known[path.name] = str(claims.get("scope", ""))
+    return known

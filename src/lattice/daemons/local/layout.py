@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE
+from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE, USERS_DIRECTORY
 
 LOG_BYTES = 16 << 20
 
@@ -19,6 +19,7 @@ class Layout:
         self.lock = self.root / "supervisor.lock"
         self.secret = self.root / "secret"
         self.token = self.root / TOKEN_FILE
+        self.users = self.root / USERS_DIRECTORY  # tokens of further users, by name
         self.agent_token = self.root / AGENT_TOKEN_FILE
         self.server_config = self.root / "server.yaml"
         self.data = self.root / "data"

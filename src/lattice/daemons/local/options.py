@@ -33,6 +33,7 @@ class Options:
     hardware_dir: str = ""  # of synthetic-hardware files, NODE.json
     restart: bool = True
     servers: int = 1
+    users: dict[str, str] = field(default_factory=dict)  # further users and their scopes
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, passed to the server
 
     def node_names(self) -> list[str]:

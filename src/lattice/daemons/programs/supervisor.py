@@ -21,6 +21,7 @@ import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.core.model.units import BadUnit, parse_size_mb
 from lattice.daemons.local import readiness
 from lattice.daemons.local.cluster import Cluster
+from lattice.daemons.local.credentials import read_users
 from lattice.daemons.local.layout import Layout, open_log, take_lock
 from lattice.daemons.local.options import GRPC_PORT, REST_PORT, Options, StartFailed
 from lattice.daemons.local.teardown import StopFailed, stop_cluster, stop_members
@@ -85,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hardware_dir=arguments.hardware_dir,
         restart=not arguments.no_restart,
         servers=arguments.servers,
+        users=arguments.users,
         settings=arguments.set,
     )
     caller = Caller(sys.stdout.fileno())
@@ -239,10 +241,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--checks", default=Options.checks)
     run_parser.add_argument("--check-dir", default=Options.check_dir)
     run_parser.add_argument("--hardware-dir", type=folder, default=Options.hardware_dir)
+    run_parser.add_argument("--users", type=users, default={})
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")
     return parser.parse_args(argv)
+
+
+def users(text: str) -> dict[str, str]:
+    try:
+        return read_users(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def bounded(lowest: int, highest: int) -> Callable[[str], int]:

@@ -2,7 +2,7 @@
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, TaskGroup
-from lattice.core.model.work.endings import group_sentence, sentence
+from lattice.core.model.work.endings import cancelled_by, group_sentence, sentence
 
 
 def ending_of(record: Allocation) -> str:
@@ -26,7 +26,7 @@ def group_ending_of(group: TaskGroup) -> str:
     if not group.is_done or not (group.failed or group.cancelled):
         return ""
     if not group.failed:
-        return sentence(name, "cancelled")
+        return sentence(name, "cancelled", message=cancelled_by(group.cancelled_by))
     cause = "" if group.cause is None else group.cause.value
     worst = sentence(
         name,

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import format_duration
+from lattice.core.model.work.allocations import AllocationState, Cause
 from lattice.core.model.work.endings import group_sentence, sentence
 from lattice.core.model.work.notifications import MAX_DESTINATIONS, Notification, Notify, Occasion
 from lattice.wire.text.problems import BadField
@@ -189,12 +190,15 @@ def notice_view(notification: Notification) -> NoticeView:
 
 def _sentence(notification: Notification) -> str:
     """How the work ended, where this is about an end that was not exit code 0."""
-    if notification.occasion not in _ENDS or not notification.ended_at or not notification.cause:
+    cause = notification.cause
+    if not cause and notification.state == AllocationState.CANCELLED:
+        cause = Cause.CANCELLED.value  # of a whole group
+    if notification.occasion not in _ENDS or not notification.ended_at or not cause:
         return ""
     name, ends = allocation_id(notification.allocation), notification.tasks
     told = sentence(
         name,
-        notification.cause,
+        cause,
         exit_code=notification.exit_code,
         signal=notification.signal,
         walltime_s=notification.walltime_s,

@@ -37,6 +37,7 @@ class UpOptions:
     checks: str = ""
     check_dir: str = ""
     hardware_dir: str = ""
+    users: str = ""
     set: tuple[str, ...] = ()
     detach: bool = False
     no_restart: bool = False
@@ -84,6 +85,13 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="directory of NODE.json files that describe simulated hardware",
     )
     parser.add_argument(
+        "--users",
+        default="",
+        metavar="NAME[:ROLE],...",
+        help="further users of the cluster, for `lattice --as NAME`; a role is "
+        "user, operator, tenant-admin, admin or readonly (default: user)",
+    )
+    parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set a server option; may be repeated"
     )
     parser.add_argument("--detach", action="store_true", help="run in the background; return when the cluster is ready")
@@ -126,7 +134,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
     figures = ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_gpus", "node_memory", "node_groups")
-    for name in (*figures, "scratch_dir", "prologue", "epilogue", "checks", "check_dir", "hardware_dir"):
+    for name in (*figures, "scratch_dir", "prologue", "epilogue", "checks", "check_dir", "hardware_dir", "users"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]
     for setting in options.set:
@@ -224,6 +232,7 @@ COMMAND = Command(
     examples=(
         "lattice up --detach",
         "lattice up --servers 3 --detach",
+        "lattice up --users ada,bob:operator --detach",
         "lattice up --nodes 8 --node-cpus 16 --node-memory 64G",
         "lattice up --dir /tmp/second --rest-port 0 --grpc-port 0 --detach",
     ),

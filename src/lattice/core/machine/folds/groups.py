@@ -80,6 +80,7 @@ def _tasks_cancelled(state: State, event: ev.TasksCancelled, at: int) -> None:
         replace(
             without_pending(group, gone),
             cancelled=group.cancelled + (0 if has_failed else event.count),
+            cancelled_by=group.cancelled_by if has_failed else canceller(group, event.by),
             failed=group.failed + (event.count if has_failed else 0),
             cause=group.cause or (event.cause if has_failed else None),
             given_up=_given_up(group, gone, at, event.cause),
@@ -92,3 +93,8 @@ def _tasks_cancelled(state: State, event: ev.TasksCancelled, at: int) -> None:
 
 def _given_up(group: TaskGroup, gone: Intervals, at: int, cause: Cause) -> tuple[GivenUp, ...]:
     return (*group.given_up, *(GivenUp(start, stop, at, cause) for start, stop in gone))
+
+
+def canceller(group: TaskGroup, by: str) -> str:
+    """Who cancelled all cancelled tasks of the group, these included; empty = its user, or several."""
+    return by if not group.cancelled or group.cancelled_by == by else ""

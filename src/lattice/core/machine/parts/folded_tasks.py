@@ -25,6 +25,7 @@ from lattice.core.model.work.allocations import (
     PartPhase,
     TaskGroup,
 )
+from lattice.core.model.work.endings import cancelled_by
 
 # Rows hold places in these: new members come last.
 _STATES = tuple(AllocationState)
@@ -264,7 +265,8 @@ def given_up_record(group: TaskGroup, position: int) -> Allocation | None:
 def _given_up(group: TaskGroup, position: int, entry: GivenUp) -> Allocation:
     ended = task_record(group, position)
     state = AllocationState.FAILED if entry.cause is Cause.DEADLINE else AllocationState.CANCELLED
-    return replace(ended, hold=Hold.NONE, state=state, cause=entry.cause, ended_at=entry.at)
+    message = cancelled_by(group.cancelled_by) if entry.cause is Cause.CANCELLED else ""
+    return replace(ended, hold=Hold.NONE, state=state, cause=entry.cause, ended_at=entry.at, message=message)
 
 
 _Source = tuple[int, GivenUp | FoldedTasks]

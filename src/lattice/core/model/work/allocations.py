@@ -161,6 +161,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     shares: tuple[Share, ...] = ()  # assigned in the present or last run; held only in HOLDING states
     parts: tuple[Part, ...] = ()
     intent: StopIntent | None = None
+    cancelled_by: str = ""  # who cancelled it, unless it was its user
     lost_node: str = ""  # with NODE_LOST: the node that was lost; with ROLLBACK: the one that did not start it
     started_at: int = 0
     paused_at: int = 0  # since when its processes are suspended, 0 = they are not
@@ -259,6 +260,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     peak_memory_mb: int = 0  # of the task that needed most
     held_memory_mb: int = 0  # what that one held
     usage: Usage = NO_USAGE  # of all tasks that ran
+    cancelled_by: str = ""  # another user who cancelled all tasks that were cancelled
 
     @property
     def is_done(self) -> bool:

@@ -26,6 +26,8 @@ _NAMES = {
 _OUT_OF_MEMORY = "out of memory"
 # What a node says of a run that it stopped by order; the state knows who ordered it.
 _STOPPED = "stopped"
+_BY = "cancelled by "
+_TOO_LATE = "it could no longer end before its deadline"
 _STOPS = {
     "requeued": "was stopped to run again",
     "node_lost": "was stopped: one of its nodes was lost",
@@ -61,9 +63,18 @@ def sentence(
 
 def stopped_sentence(name: str, why: str, *, walltime_s: float = 0) -> str:
     """How a run ended that its node stopped by order, as far as the node knows."""
+    if why.startswith(_BY):
+        return sentence(name, "cancelled", message=why)
     if why in _ENDS:
         return sentence(name, _ENDS[why], walltime_s=walltime_s)
     return f"{name} {_STOPS.get(why) or 'was stopped'}"
+
+
+def cancelled_by(user: str, said: str = "") -> str:
+    """The message of work that another user cancelled, with what its node said of it; without a user only that."""
+    if not user or not said:
+        return f"{_BY}{user}" if user else said
+    return f"{_BY}{user}" if said.startswith(_STOPPED) else f"{_BY}{user}; {said}"
 
 
 def group_sentence(name: str, failed: int, size: int, *, worst: str) -> str:
@@ -97,11 +108,12 @@ def _predicate(cause: str, exit_code: int | None, signal: int, walltime_s: float
             limit = f" of {clock(walltime_s)}" if walltime_s else ""
             return f"was killed at its walltime limit{limit}{more}"
         case "deadline":
-            return f"was stopped at its deadline{more}" if has_run else f"was given up{_because(said)}"
+            return f"was stopped at its deadline{more}" if has_run else f"was given up: {said or _TOO_LATE}"
         case "cancelled":
-            return f"was {said}" if said.startswith("cancelled by ") else f"was cancelled{more}"
+            return f"was {said}" if said.startswith(_BY) else f"was cancelled{more}"
         case "dependency":
-            return f"was never started{_because(said)}"
+            # Records of every release say "it cancelled"; they are part of the digest, so the sentence corrects them.
+            return f"was never started{_because(said.replace(', it cancelled', ', it was cancelled'))}"
         case "launch":
             return f"could not be started{_because(said)}"
         case "node":

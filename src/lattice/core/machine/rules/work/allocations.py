@@ -18,17 +18,17 @@ Events = tuple[ev.AnyEvent, ...]
 _MAX_ARCHIVE_BATCH = 10_000
 
 
-def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
+def cancel(state: State, command: cmd.CancelAllocation, actor: str) -> Events | Rejected:
     group = state.groups.get(command.number)
     if group is not None:
-        return ranges.cancel_tasks(state, group, ranges.everything(group))
+        return ranges.cancel_tasks(state, group, ranges.everything(group), actor)
     found = materialise(state, command.number)
     if found is None:
         return _not_found(command.number)
     allocation, released = found
     if allocation.is_terminal:
         return _conflict(allocation, f"is already {allocation.state}")
-    return (*released, *ranges.cancel_one(state, allocation))
+    return (*released, *ranges.cancel_one(state, allocation, actor))
 
 
 def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:

@@ -66,9 +66,9 @@ def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejecte
             continue
         group = state.groups.get(member)
         if group is None:
-            events += ranges.cancel_one(state, state.allocations[member])
+            events += ranges.cancel_one(state, state.allocations[member], actor)
         else:
-            cancelled = ranges.cancel_tasks(state, group, ranges.everything(group))
+            cancelled = ranges.cancel_tasks(state, group, ranges.everything(group), actor)
             events += () if isinstance(cancelled, Rejected) else cancelled
     return tuple(events)
 

@@ -13,6 +13,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, TaskGroup
+from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.notifications import (
     MAX_DESTINATIONS,
     MAX_WAITING_PER_USER,
@@ -212,6 +213,7 @@ def _of_group(group: TaskGroup, occasion: Occasion, at: int) -> Notification:
         cause=group.cause or "",
         exit_code=group.exit_code,
         signal=group.signal,
+        message=cancelled_by(group.cancelled_by),
         tasks=(group.completed, group.failed, group.cancelled),
     )
 

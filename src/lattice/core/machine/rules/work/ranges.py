@@ -21,9 +21,9 @@ MAX_PIECES = 1_000
 _MAX_FOLD_BATCH = 10_000
 
 
-def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
+def cancel(state: State, command: cmd.CancelAllocation, actor: str) -> Events | Rejected:
     group = _group(state, command.number, command.positions)
-    return group if isinstance(group, Rejected) else cancel_tasks(state, group, command.positions)
+    return group if isinstance(group, Rejected) else cancel_tasks(state, group, command.positions, actor)
 
 
 def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
@@ -43,7 +43,7 @@ def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
     return group if isinstance(group, Rejected) else requeue_tasks(state, group, command.positions, hold=command.hold)
 
 
-def cancel_tasks(state: State, group: TaskGroup, wanted: Intervals) -> Events | Rejected:
+def cancel_tasks(state: State, group: TaskGroup, wanted: Intervals, actor: str) -> Events | Rejected:
     """Those that wait are given up together, those that run are stopped."""
     waiting = intervals.intersection(group.pending, wanted)
     live = [task for task in live_tasks(state, group) if _is_among(task, wanted)]
@@ -51,17 +51,24 @@ def cancel_tasks(state: State, group: TaskGroup, wanted: Intervals) -> Events | 
         return _nothing(group, wanted, "has already ended", "all of these tasks have already ended")
     given_up: Events = ()
     if waiting:
-        given_up = (ev.TasksCancelled(group=group.number, count=intervals.count(waiting), positions=waiting),)
-    return (*given_up, *(event for task in live for event in cancel_one(state, task)))
+        by = _another(state, group.template, actor)
+        given_up = (ev.TasksCancelled(group=group.number, count=intervals.count(waiting), positions=waiting, by=by),)
+    return (*given_up, *(event for task in live for event in cancel_one(state, task, actor)))
 
 
-def cancel_one(state: State, task: Allocation) -> Events:
+def _another(state: State, record: Allocation, actor: str) -> str:
+    """Who cancels, if not the user whose work it is. Servers of the release before do not keep it."""
+    return actor if state.level >= 2 and actor != record.user else ""
+
+
+def cancel_one(state: State, task: Allocation, actor: str) -> Events:
     """Nothing changes for one that its deadline or its walltime is ending: it has failed, and will not run again."""
     if state.level >= 2 and _is_failing(task):
         return ()
     if next_allocation_state(task.state, AllocationTrigger.STOP) is not None:
-        return (ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL),)
-    return (runs.cancelled(task),)
+        by = _another(state, task, actor)
+        return (ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL, by=by),)
+    return (runs.cancelled(task, _another(state, task, actor)),)
 
 
 def _is_failing(task: Allocation) -> bool:

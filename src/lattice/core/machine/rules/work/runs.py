@@ -27,6 +27,7 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
     StopIntent,
 )
+from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.usage import Usage, total_usage
 
 BACKOFF_FIRST_MS = 1_000
@@ -150,7 +151,10 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
     bad = next((part for part in allocation.parts if _is_bad(part)), None)
     intent = allocation.intent
     if intent is StopIntent.CANCEL:
-        return _end(allocation, AllocationTrigger.CANCEL, Cause.CANCELLED, bad or allocation.parts[0])
+        part = bad or allocation.parts[0]
+        ended = _end(allocation, AllocationTrigger.CANCEL, Cause.CANCELLED, part)
+        by = allocation.cancelled_by
+        return replace(ended, message=cancelled_by(by, part.message), by=by)
     if intent is StopIntent.REQUEUE:
         return ev.AllocationRequeued(
             number=allocation.number,
@@ -252,13 +256,15 @@ def _elapsed_s(allocation: Allocation) -> float:
     return max(times) if all(times) else 0.0
 
 
-def cancelled(allocation: Allocation) -> ev.AllocationEnded:
-    """The end of an allocation that never started."""
+def cancelled(allocation: Allocation, by: str = "") -> ev.AllocationEnded:
+    """The end of an allocation that never started; `by` = another user who cancelled it."""
     return ev.AllocationEnded(
         number=allocation.number,
         trigger=AllocationTrigger.CANCEL,
         state=AllocationState.CANCELLED,
         cause=Cause.CANCELLED,
+        message=cancelled_by(by),
+        by=by,
     )
 
 
