@@ -71,6 +71,28 @@ def test_named_image_is_mounted_and_its_view_applied(cluster: LocalCluster, plac
     check_nothing_is_mounted(place)
 
 
+def test_a_cache_is_warmed_shown_and_emptied_and_a_run_tells_its_views(cluster: LocalCluster, place: Path) -> None:
+    warmed = cluster.cli("cache", "warm", LATER)
+    assert (warmed.returncode, warmed.stdout) == (0, f"2 nodes have {LATER}\n"), warmed.stderr
+    assert LATER in cluster.cli("cache", "status", "--images", "--nodes=n1").stdout
+    assert cluster.cli("uenv", "find", "2.0", "-q").stdout == f"{LATER}\n"
+    ready = place / "mounted"
+    run = cluster.submit(f"touch {ready}; sleep 60", uenv=LATER, view="default")
+    wait_for_file(ready)
+    told = cluster.get(f"/allocations/{run['id']}/images")
+    assert [(each["image"], each["mount"], each["views"]) for each in told["images"]] == [(LATER, MOUNT, ["default"])]
+    assert ("GREETING", "set", "default") in [(c["variable"], c["operation"], c["value"]) for c in told["changes"]]
+    used = cluster.cli("cache", "evict", LATER, check=False)
+    assert (used.returncode, "work uses it" in used.stderr) == (1, True)
+    cluster.delete(f"/allocations/{run['id']}")
+    check_nothing_is_mounted(place)
+    assert cluster.cli("cache", "pin", LATER).returncode == 0
+    assert "it is pinned" in cluster.cli("cache", "evict", LATER, check=False).stderr
+    assert cluster.cli("cache", "unpin", LATER).returncode == 0
+    assert cluster.cli("cache", "evict", LATER).returncode == 0
+    assert LATER not in cluster.cli("cache", "status", "--images").stdout
+
+
 def test_image_of_a_path_has_the_bytes_that_were_there_at_submission(cluster: LocalCluster, place: Path) -> None:
     image = place / "own.squashfs"
     make_greeter(image)

@@ -27,6 +27,7 @@ from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
+from lattice.agent.images.questions import ImageQuestions
 from lattice.agent.launcher import Launcher, launch_hooks
 from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.epochs import History, judge_epoch
@@ -118,6 +119,7 @@ class Driver:
         self._programs = offer_programs(settings.state_dir)
         self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
+        self._image_questions = ImageQuestions(self._images.fetcher, self._folders.path, self._post)
         self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
@@ -126,9 +128,8 @@ class Driver:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
-        self._feeding = False
+        self._feeding, self._shim_id = False, ""
         self._shim: ShimClient | None = None
-        self._shim_id = ""
         self._shim_can = ShimMessage()  # what it said of itself
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
@@ -370,6 +371,7 @@ class Driver:
             or self._checks.received(message)
             or self.keeper.received(message)
             or self._steps.received(message)
+            or self._image_questions.received(message)
             or self._readers is None
             or self._outbox is None
         ):

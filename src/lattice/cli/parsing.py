@@ -31,7 +31,7 @@ exit codes:
 130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
 # Commands of the design that are to come: no typing errors.
-NOT_YET = frozenset({"cache", "checkpoint", "compare", "diag", "diagnostics", "metrics", "top"})
+NOT_YET = frozenset({"checkpoint", "compare", "diag", "diagnostics", "metrics", "top"})
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 

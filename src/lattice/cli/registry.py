@@ -38,6 +38,28 @@ NODE = Branch(
     },
 )
 
+CACHE = Branch(
+    "manage the image caches of nodes",
+    {
+        "status": Leaf("images.cache:STATUS", "show what is in the image caches"),
+        "warm": Leaf("images.cache:WARM", "have nodes fetch an image before work needs it"),
+        "evict": Leaf("images.cache:EVICT", "remove an image from the caches"),
+        "pin": Leaf("images.cache:PIN", "keep an image in the caches"),
+        "unpin": Leaf("images.cache:UNPIN", "let an image be evicted again"),
+    },
+)
+
+UENV = Branch(
+    "find and inspect images with software",
+    {
+        "list": Leaf("images.uenv:LIST", "list the images of the site"),
+        "find": Leaf("images.uenv:FIND", "find images by a part of their name"),
+        "inspect": Leaf("images.uenv:INSPECT", "show all details of an image"),
+        "views": Leaf("images.uenv:VIEWS", "show what the views of an image do to the environment"),
+        "status": Leaf("images.uenv:STATUS", "show the images of a running allocation and what their views did"),
+    },
+)
+
 DAG = Branch(
     "manage DAGs: sets of dependent allocations",
     {
@@ -238,8 +260,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "notify": NOTIFY,
     "audit": AUDIT,
     "project": PROJECT,
+    "uenv": UENV,
     "nodes": Leaf("node.list", "list nodes"),
     "node": NODE,
+    "cache": CACHE,
     "dag": DAG,
     "admin": ADMIN,
     "login": Leaf("identity.login", "log in with the cluster's identity provider"),

@@ -4,7 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from lattice.ports.nodes.agents import AgentUnreachable, GroupUse, Order, OutputName, OutputPiece, RunKey
+from lattice.ports.nodes.agents import (
+    AgentUnreachable,
+    GroupUse,
+    ImagesAsk,
+    NodeImagesTold,
+    Order,
+    OutputName,
+    OutputPiece,
+    RunKey,
+)
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
 
 
@@ -25,6 +34,8 @@ class FakeLinks:
     files: dict[tuple[str, int, int, str], bytes] = field(default_factory=dict)
     ended: set[tuple[int, int]] = field(default_factory=set)
     figures: dict[str, tuple[GroupUse, ...]] = field(default_factory=dict)  # what runs use, by node
+    images: dict[str, NodeImagesTold] = field(default_factory=dict)  # what nodes say of their images
+    asked: list[tuple[str, ImagesAsk]] = field(default_factory=list)  # what they were asked about them
     reads: list[tuple[str, int, bool]] = field(default_factory=list)  # node, offset, whether it was followed
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -97,6 +108,12 @@ class FakeLinks:
         if node not in self.open:
             raise AgentUnreachable(f"node {node} is not connected")
         return tuple(use for use in self.figures.get(node, ()) if key in (None, use.key))
+
+    async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
+        if node not in self.open:
+            raise AgentUnreachable(f"node {node} is not connected")
+        self.asked.append((node, ask))
+        return self.images.get(node, NodeImagesTold())
 
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         if node not in self.open:

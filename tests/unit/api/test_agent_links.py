@@ -5,7 +5,15 @@ import asyncio
 import pytest
 
 from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
-from lattice.ports.nodes.agents import AgentUnreachable, GroupUse, RunKey, StartOrder, StopOrder
+from lattice.ports.nodes.agents import (
+    AgentUnreachable,
+    GroupUse,
+    ImagesAsk,
+    NodeImagesTold,
+    RunKey,
+    StartOrder,
+    StopOrder,
+)
 from lattice.testing import scenario
 from lattice.wire.agents.messages import order_message
 from lattice.wire.pb import agent_pb2 as pb
@@ -114,7 +122,7 @@ async def test_a_lost_stream_is_sent_nothing_late() -> None:
 
 @scenario
 async def test_what_runs_use_is_asked_for_and_answered_by_its_ticket() -> None:
-    table, link = AgentLinkTable(), Link("n1", can_measure=True)
+    table, link = AgentLinkTable(), Link("n1", features=("measure",))
     table.adopt(link)
     asked = asyncio.create_task(table.measure("n1", RunKey(7, 1)))
     message = await link.next_message()
@@ -137,3 +145,24 @@ async def test_an_agent_that_cannot_measure_is_not_asked() -> None:
     assert await table.measure("n1", RunKey(7, 1)) == ()
     with pytest.raises(AgentUnreachable):
         await table.measure("n2")
+
+
+@scenario
+async def test_what_a_node_says_of_its_images_answers_the_one_who_asked() -> None:
+    table, link = AgentLinkTable(), Link("n1", features=("images",))
+    table.adopt(link)
+    asked = asyncio.create_task(table.ask_images("n1", ImagesAsk(what="evict", name="x/1:v1")))
+    message = await link.next_message()
+    assert message is not None
+    assert (message.ask_images.what, message.ask_images.name) == ("evict", "x/1:v1")
+    link.take_images(message.ask_images.ticket + 1, NodeImagesTold(error="of another"))
+    link.take_images(message.ask_images.ticket, NodeImagesTold(used=7))
+    assert (await asked).used == 7
+    lost = asyncio.create_task(table.ask_images("n1", ImagesAsk(what="cache")))
+    await link.next_message()
+    link.lose()
+    with pytest.raises(AgentUnreachable, match="lost"):
+        await lost
+    table.adopt(Link("n2"))
+    with pytest.raises(AgentUnreachable, match="of a release that does not tell"):
+        await table.ask_images("n2", ImagesAsk(what="cache"))

@@ -9,6 +9,7 @@ from lattice_sdk.calls.cluster import ClusterCalls
 from lattice_sdk.calls.conformance import ConformanceCalls
 from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.health import HealthCalls
+from lattice_sdk.calls.images import ImageCalls
 from lattice_sdk.calls.machine_status import MachineStatusCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
@@ -35,5 +36,6 @@ class Calls(
     AdmissionCalls,
     ConformanceCalls,
     HealthCalls,
+    ImageCalls,
 ):
     """What both clients can do."""

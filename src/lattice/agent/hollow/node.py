@@ -60,6 +60,7 @@ from lattice.wire.agents.messages import HEARTBEAT, WELCOME
 from lattice.wire.pb import agent_pb2 as pb
 
 SHORTEST_BEAT_S = 0.05
+NO_IMAGES = "a hollow node has no image cache"
 NO_OUTPUT = "a hollow node has no output"
 # Nothing is kept of pretended work but what refuses a late start.
 RETENTION = Retention(keep_s=60.0, max_runs=50)
@@ -135,6 +136,10 @@ class HollowNode:
                 self._post(messages.output_chunk(reader, 0, eof=is_of_step, error=why))
             case "measure":
                 self._post(pb.AgentMessage(measured=pb.Measured(ticket=message.measure.ticket)))
+            case "ask_images":
+                self._post(
+                    pb.AgentMessage(images_told=pb.ImagesTold(ticket=message.ask_images.ticket, error=NO_IMAGES))
+                )
             case "refresh_inventory":
                 self.announce()
             case "collect" | "report_to":

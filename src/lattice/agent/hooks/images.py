@@ -10,11 +10,10 @@ import msgspec
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.agent.hooks.runner import IMAGES
 from lattice.agent.images.fetching import ImageFetcher
-from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
+from lattice.agent.images.mounting import REPORT, ImageRefused, ImageUnavailable, add_images
 from lattice.ports.nodes.agents import StartOrder
 
 IMAGES_TIMEOUT_S = 6 * 3600.0  # a large image through a slow link; one that does not get any further ends earlier
-REPORT = "images.json"
 
 
 class ImagesHook:

@@ -15,6 +15,8 @@ import fcntl
 import hashlib
 import os
 import shutil
+import string
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +39,7 @@ MAX_KNOWN_FILES = 10_000
 DEFAULT_MIN_FREE = 1 << 30
 SHARE_OF_DISK = 0.8
 HELD_S = 300.0  # between the fetch and the mount of an image nothing else shows that it is needed
+MIN_DIGITS = 8  # of a digest that names an image
 UNPACKING = ".unpack"
 COMING = ".blob"
 KEEP_COMING_S = 86400.0  # what came of an image that no run waits for any more
@@ -293,10 +296,45 @@ class ImageCache:
             f"{image.source} does not have the digest sha256:{image.digest} but sha256:{found}: {why}; submit again"
         )
 
+    def space(self) -> tuple[int, int]:
+        """Bytes that all images together may have, and those that are free on the disk."""
+        usage = shutil.disk_usage(self._folder)
+        return self._capacity or int(usage.total * SHARE_OF_DISK), usage.free
+
+    def idle_s(self, entry: Entry) -> float:
+        return max(0.0, self._now_s() - entry.used_s)
+
+    def find(self, name: str) -> list[str]:
+        """Digests of images that are called so: by reference, with or without digest, or by the first digits of their digest."""
+        start = name.removeprefix("@").removeprefix("sha256:")
+        is_digest = len(start) >= MIN_DIGITS and set(start) <= set(string.hexdigits.lower())
+        return [
+            digest
+            for digest, entry in self.entries().items()
+            if name in (entry.reference, entry.reference.partition("@sha256:")[0])
+            or (is_digest and digest.startswith(start))
+        ]
+
+    def pin(self, digest: str, *, pinned: bool) -> None:
+        """An image that is pinned is never evicted. Raises OSError."""
+        entry = self._entry(digest)
+        path = self.path(digest)
+        if entry is None:
+            entry = Entry(reference="", size=path.stat().st_size, used_s=path.stat().st_mtime)
+        self._write(digest, msgspec.structs.replace(entry, sticky=pinned))
+
+    def evict(self, digest: str) -> str:
+        """Why it stays; empty where it is gone."""
+        entry = self._entry(digest)
+        if entry is not None and entry.sticky:
+            return "it is pinned"
+        if digest in self.in_use():
+            return "work uses it"
+        return "" if self._evict(digest) else "it is being fetched"
+
     def _make_room(self, image: ImageOrder, size: int) -> None:
         """Removes images that were not used for long, where it has to be. Raises CacheFull."""
-        usage = shutil.disk_usage(self._folder)
-        capacity = self._capacity or int(usage.total * SHARE_OF_DISK)
+        capacity, _ = self.space()
         if size > capacity:
             raise CacheFull(f"{image.reference} is larger than the whole cache of this node: {size:,} bytes")
         entries = self.entries()
@@ -349,9 +387,12 @@ class ImageCache:
             sticky=old is not None and old.sticky,
             unpacked=unpacked or (None if old is None else old.unpacked),
         )
-        draft = self._folder / f"{image.digest}.json.{os.getpid()}"
+        self._write(image.digest, entry)
+
+    def _write(self, digest: str, entry: Entry) -> None:
+        draft = self._folder / f"{digest}.json.{os.getpid()}.{threading.get_ident()}"
         draft.write_bytes(_encoder.encode(entry))
-        draft.replace(self._folder / f"{image.digest}.json")
+        draft.replace(self._folder / f"{digest}.json")
 
 
 def _is_remote(image: ImageOrder) -> bool:

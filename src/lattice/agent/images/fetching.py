@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lattice.agent.images.cache import CacheFull, ImageCache
 from lattice.agent.images.sources import FetchStopped, Reader
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.agents import ComingImage, ImageOrder
 
 CONCURRENCY = 8  # fetches on this node; further ones wait
 SAY_EVERY_S = 2.0
@@ -23,7 +23,8 @@ Say = Callable[[str], bool]  # False when the image is not wanted any more
 class _Fetch:
     """Written by the thread that fetches, read by those who wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, reference: str) -> None:
+        self.reference = reference
         self.stopped = threading.Event()
         self.moved_at = time.monotonic()
         self.done = 0
@@ -59,6 +60,13 @@ class ImageFetcher:
             if not self._waiting[image.digest]:
                 del self._waiting[image.digest], self._turns[image.digest]
 
+    def coming(self) -> list[ComingImage]:
+        """What is on its way now."""
+        return [
+            ComingImage(reference=fetch.reference, digest=digest, done=fetch.done, total=fetch.total)
+            for digest, fetch in self._running.items()
+        ]
+
     async def _wait(self, turn: asyncio.Lock, image: ImageOrder, say: Say) -> None:
         while True:
             try:
@@ -69,7 +77,7 @@ class ImageFetcher:
                 return
 
     async def _fetch(self, image: ImageOrder, reader: Reader, say: Say) -> Path:
-        fetch = self._running[image.digest] = _Fetch()
+        fetch = self._running[image.digest] = _Fetch(image.reference)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._pool, self.cache.obtain, image, reader, fetch.stopped.is_set, fetch.progress)
         try:

@@ -17,10 +17,11 @@ from lattice.images.metadata import FILE, ImageMetadata, choose_views, read_meta
 from lattice.images.patches import Change, apply_views
 from lattice.images.references import BadReference, ViewReference, check_mounts, checked_mount, parse_images
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.agents import ImageOrder, StartOrder
+from lattice.ports.nodes.agents import ImageOrder, MountedImage, StartOrder, VariableChange
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 
 SQUASHFS = "squashfs"
+REPORT = "images.json"  # in the folder of the run
 # Says what has been done to an environment, so that a step launched from inside does not do it again.
 MARKER = "LATTICE_UENV"
 # Made on the node when they are missing: public images are built for them.
@@ -34,21 +35,6 @@ class ImageRefused(Exception):
 
 class ImageUnavailable(Exception):
     """This node cannot have the image now; the text is for the user."""
-
-
-class MountedImage(msgspec.Struct, frozen=True, kw_only=True):
-    reference: str
-    digest: str
-    mount: str
-    size: int
-    views: tuple[str, ...] = ()
-
-
-class VariableChange(msgspec.Struct, frozen=True, kw_only=True):
-    variable: str
-    operation: str
-    view: str
-    value: str | None
 
 
 class ImagesReport(msgspec.Struct, frozen=True, kw_only=True):

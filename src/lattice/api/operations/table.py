@@ -23,6 +23,7 @@ from lattice.api.operations.admin import (
 )
 from lattice.api.operations.admin import notify as notifying
 from lattice.api.operations.nodes import admission, conformance, inventory, nodes
+from lattice.api.operations.nodes import cache as caching
 from lattice.api.operations.nodes import checks as node_checks
 from lattice.api.operations.nodes import events as node_events
 from lattice.api.operations.nodes import imports as node_import
@@ -31,6 +32,7 @@ from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.work import allocations, dags, listing, logs, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
+from lattice.api.operations.work import images as imaging
 from lattice.api.operations.work import signals as signalling
 from lattice.api.operations.work import submit as submitting
 from lattice.api.operations.work import suspend as pausing
@@ -113,6 +115,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/steps/{step}/window", steps.resize_step, steps.StepWindow, _P.STEER),
     _row("DELETE", "/allocations/{id}/steps/{step}", steps.end_step, steps.EndStepRequest, _P.STEER, 202),
     _row("GET", "/allocations/{id}/usage", measuring.live_usage, measuring.LiveUsageQuery, _P.READ),
+    _row("GET", "/allocations/{id}/images", imaging.run_images, imaging.RunImagesQuery, _P.READ_DETAILS),
     _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
     _row("POST", "/allocations/{id}/signal", signalling.signal_allocation, signalling.SignalRequest, _P.CHANGE),
     _row("POST", "/allocations/{id}/hold", allocations.hold, allocations.ChangeAllocation, _P.CHANGE),
@@ -185,6 +188,13 @@ OPERATIONS: tuple[Operation, ...] = (
         conformance.DropBaseline,
         _P.CONTROL_NODES,
     ),
+    _row("GET", "/images", imaging.list_images, imaging.ImagesQuery, _P.READ_NODES),
+    _row("GET", "/images/one", imaging.get_image, imaging.ImageQuery, _P.READ_NODES),
+    _row("GET", "/cache", caching.cache_status, caching.CacheQuery, _P.READ_NODES),
+    _row("POST", "/cache/warm", caching.warm_cache, caching.WarmCache, _P.CONTROL_NODES),
+    _row("POST", "/cache/evict", caching.evict_image, caching.CacheEviction, _P.CONTROL_NODES),
+    _row("POST", "/cache/pin", caching.pin_image, caching.CacheChange, _P.CONTROL_NODES),
+    _row("POST", "/cache/unpin", caching.unpin_image, caching.CacheChange, _P.CONTROL_NODES),
     _row("GET", "/tenants", tenants.list_tenants, NoParameters, _P.READ_TENANTS),
     _row("POST", "/tenants", tenants.create_tenant, TenantFields, _P.CREATE_TENANTS, 201),
     _row("GET", "/tenants/{name}", tenants.get_tenant, tenants.GetTenant, _P.READ_TENANTS),

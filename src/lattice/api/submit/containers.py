@@ -65,6 +65,19 @@ def checked_workdir(path: str) -> str:
     return checked_target(path)
 
 
+async def named_image(context: Context, text: str) -> ImageOrder:
+    """What nodes fetch for an image that the site or a registry has by this name. Raises BadField and ApiError."""
+    try:
+        reference = parse_container(text)
+    except BadReference as problem:
+        raise BadField("image", str(problem), hint=problem.hint) from None
+    if reference.kind not in (NAMED, REGISTRY):
+        raise BadField(
+            "image", "only images of registries can be named here", hint="write NAME/VERSION:TAG or HOST/REPOSITORY:TAG"
+        )
+    return await _resolve(context, reference)
+
+
 async def _resolve(context: Context, reference: ContainerReference) -> ImageOrder:
     if reference.kind not in (NAMED, REGISTRY):
         return _of_user(reference)

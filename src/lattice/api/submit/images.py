@@ -108,18 +108,30 @@ async def _resolve(
     """The order for the node; the image's name and, where it is known here, what it says of itself."""
     if reference.path:
         return _of_user(field, reference), reference.label, None
+    found = await _ask(context, field, reference)
+    return _of_registry(field, reference, found), found.label, found.metadata or ImageMetadata()
+
+
+async def registry_image(context: Context, field: str, text: str) -> FoundImage:
+    """The one image of the site's registry that is meant. Raises BadField and ApiError."""
+    references = _parse(field, text)
+    if len(references) != 1 or references[0].path:
+        raise BadField(field, "names no image of the registry", hint="write NAME/VERSION:TAG")
+    return await _ask(context, field, references[0])
+
+
+async def _ask(context: Context, field: str, reference: ImageReference) -> FoundImage:
     registry = context.services.images
     if registry is None:
         raise BadField(
             field, "this cluster has no image registry", hint="give the path of an image that nodes can read"
         )
     try:
-        found = await registry.resolve(reference)
+        return await registry.resolve(reference)
     except RegistryUnavailable as problem:
         raise ApiError("unavailable", f"{field}: {problem}", hint=problem.hint or "try again later") from None
     except RegistryError as problem:
         raise BadField(field, str(problem), hint=problem.hint) from None
-    return _of_registry(field, reference, found), found.label, found.metadata or ImageMetadata()
 
 
 def _of_user(field: str, reference: ImageReference) -> ImageOrder:

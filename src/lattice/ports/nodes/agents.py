@@ -222,6 +222,71 @@ class GroupUse(Struct, frozen=True, kw_only=True, gc=False):
     gpus: tuple[int, ...] = ()
 
 
+class CachedImage(Struct, frozen=True, kw_only=True):
+    """An image in the cache of a node."""
+
+    reference: str
+    digest: str
+    size: int
+    idle_s: float = 0.0  # since it was used last
+    pinned: bool = False  # never evicted
+    mounted: bool = False  # work uses it now
+
+
+class ComingImage(Struct, frozen=True, kw_only=True):
+    """An image on its way to a node, or with an error one that could not be fetched; `total` is 0 while it is not known."""
+
+    reference: str
+    digest: str
+    done: int = 0
+    total: int = 0
+    error: str = ""
+
+
+class MountedImage(Struct, frozen=True, kw_only=True):
+    """An image that a run has mounted, with the views of it that were applied."""
+
+    reference: str
+    digest: str
+    mount: str
+    size: int
+    views: tuple[str, ...] = ()
+
+
+class VariableChange(Struct, frozen=True, kw_only=True):
+    """What a patch of a view did to a variable; without a value the variable is unset."""
+
+    variable: str
+    operation: str
+    view: str
+    value: str | None = None
+
+
+NOT_CACHED = "is not in the cache of this node"
+
+
+class ImagesAsk(Struct, frozen=True, kw_only=True):
+    """`what`: cache, warm, evict, pin, unpin, run. `name` is a reference or a digest; with evict empty = all that can go."""
+
+    what: str
+    image: ImageOrder | None = None
+    name: str = ""
+    key: RunKey | None = None
+
+
+class NodeImagesTold(Struct, frozen=True, kw_only=True):
+    """The cache of a node after what was asked was done, or the error; the last two are of one run."""
+
+    error: str = ""
+    capacity: int = 0  # bytes for all images together; 0 = the node has no cache
+    used: int = 0
+    free: int = 0  # of the disk
+    images: tuple[CachedImage, ...] = ()
+    coming: tuple[ComingImage, ...] = ()
+    mounted: tuple[MountedImage, ...] = ()
+    changes: tuple[VariableChange, ...] = ()
+
+
 class AgentLinks(Protocol):
     """One stream per node at most; a newer one takes the place of the older."""
 
@@ -263,6 +328,10 @@ class AgentLinks(Protocol):
 
         Nothing from an agent of a release that cannot say it.
         """
+        ...
+
+    async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
+        """What the node says of its images; raises AgentUnreachable, also for an agent of a release that cannot say it."""
         ...
 
 

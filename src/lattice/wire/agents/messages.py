@@ -11,14 +11,19 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import (
+    CachedImage,
+    ComingImage,
     ContainerOrder,
     EarlySignal,
     FinishOrder,
     Greeting,
     GroupUse,
     ImageOrder,
+    ImagesAsk,
     KnownRun,
     KnownStep,
+    MountedImage,
+    NodeImagesTold,
     Order,
     PauseOrder,
     Phase,
@@ -35,6 +40,7 @@ from lattice.ports.nodes.agents import (
     StopOrder,
     TaskEnd,
     UpdateOrder,
+    VariableChange,
 )
 from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
 from lattice.ports.nodes.steps import (
@@ -164,6 +170,15 @@ CHECK_STANDING = Plan(
     apart={"passes": "the node alone counts them, to tell when a check has recovered"},
 )
 HEALTH_REPORT = Plan(HealthReport, pb.HealthReport, CHECK_STANDING)
+_TICKET = {"ticket": "the link gives and takes it"}
+CACHED_IMAGE = Plan(CachedImage, pb.CachedImage)
+COMING_IMAGE = Plan(ComingImage, pb.ComingImage)
+MOUNTED_IMAGE = Plan(MountedImage, pb.MountedImage)
+VARIABLE_CHANGE = Plan(VariableChange, pb.VariableChange)
+IMAGES_ASK = Plan(ImagesAsk, pb.AskImages, IMAGE, RUN_KEY, apart=_TICKET)
+IMAGES_TOLD = Plan(
+    NodeImagesTold, pb.ImagesTold, CACHED_IMAGE, COMING_IMAGE, MOUNTED_IMAGE, VARIABLE_CHANGE, apart=_TICKET
+)
 GATHERED = Plan(Share, pb.Gathered)
 
 

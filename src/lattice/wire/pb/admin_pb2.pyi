@@ -235,6 +235,190 @@ class UnsetBaselineRequest(_message.Message):
     request_id: str
     def __init__(self, vcluster: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class ListImagesRequest(_message.Message):
+    __slots__ = ("find",)
+    FIND_FIELD_NUMBER: _ClassVar[int]
+    find: str
+    def __init__(self, find: _Optional[str] = ...) -> None: ...
+
+class ListedImageView(_message.Message):
+    __slots__ = ("image", "name", "version", "tag", "size")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    name: str
+    version: str
+    tag: str
+    size: int
+    def __init__(self, image: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., tag: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+
+class ListedImagesView(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ListedImageView]
+    def __init__(self, items: _Optional[_Iterable[_Union[ListedImageView, _Mapping]]] = ...) -> None: ...
+
+class GetImageRequest(_message.Message):
+    __slots__ = ("image",)
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    def __init__(self, image: _Optional[str] = ...) -> None: ...
+
+class PatchView(_message.Message):
+    __slots__ = ("variable", "operation", "values")
+    VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    variable: str
+    operation: str
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, variable: _Optional[str] = ..., operation: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ViewOfImage(_message.Message):
+    __slots__ = ("name", "description", "patches")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PATCHES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    patches: _containers.RepeatedCompositeFieldContainer[PatchView]
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., patches: _Optional[_Iterable[_Union[PatchView, _Mapping]]] = ...) -> None: ...
+
+class ImageView(_message.Message):
+    __slots__ = ("image", "digest", "size", "source", "mount", "description", "views")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    MOUNT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    VIEWS_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    digest: str
+    size: int
+    source: str
+    mount: str
+    description: str
+    views: _containers.RepeatedCompositeFieldContainer[ViewOfImage]
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., description: _Optional[str] = ..., views: _Optional[_Iterable[_Union[ViewOfImage, _Mapping]]] = ...) -> None: ...
+
+class CacheStatusRequest(_message.Message):
+    __slots__ = ("nodes", "group")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    nodes: str
+    group: str
+    def __init__(self, nodes: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+
+class CachedImageView(_message.Message):
+    __slots__ = ("image", "digest", "size", "idle_s", "pinned", "mounted")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_S_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    MOUNTED_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    digest: str
+    size: int
+    idle_s: float
+    pinned: bool
+    mounted: bool
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., idle_s: _Optional[float] = ..., pinned: _Optional[bool] = ..., mounted: _Optional[bool] = ...) -> None: ...
+
+class ComingImageView(_message.Message):
+    __slots__ = ("image", "digest", "done", "total", "error")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    digest: str
+    done: int
+    total: int
+    error: str
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class NodeCacheView(_message.Message):
+    __slots__ = ("node", "capacity", "used", "free", "images", "coming", "error")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    COMING_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    capacity: int
+    used: int
+    free: int
+    images: _containers.RepeatedCompositeFieldContainer[CachedImageView]
+    coming: _containers.RepeatedCompositeFieldContainer[ComingImageView]
+    error: str
+    def __init__(self, node: _Optional[str] = ..., capacity: _Optional[int] = ..., used: _Optional[int] = ..., free: _Optional[int] = ..., images: _Optional[_Iterable[_Union[CachedImageView, _Mapping]]] = ..., coming: _Optional[_Iterable[_Union[ComingImageView, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
+
+class CacheView(_message.Message):
+    __slots__ = ("items", "digest")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[NodeCacheView]
+    digest: str
+    def __init__(self, items: _Optional[_Iterable[_Union[NodeCacheView, _Mapping]]] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class WarmCacheRequest(_message.Message):
+    __slots__ = ("image", "nodes_text", "nodes", "group")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    group: str
+    def __init__(self, image: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., group: _Optional[str] = ...) -> None: ...
+
+class EvictImageRequest(_message.Message):
+    __slots__ = ("image", "all", "nodes_text", "nodes", "group")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    all: bool
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    group: str
+    def __init__(self, image: _Optional[str] = ..., all: _Optional[bool] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., group: _Optional[str] = ...) -> None: ...
+
+class PinImageRequest(_message.Message):
+    __slots__ = ("image", "nodes_text", "nodes", "group")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    group: str
+    def __init__(self, image: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., group: _Optional[str] = ...) -> None: ...
+
+class UnpinImageRequest(_message.Message):
+    __slots__ = ("image", "nodes_text", "nodes", "group")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    group: str
+    def __init__(self, image: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., group: _Optional[str] = ...) -> None: ...
+
 class ListTenantsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

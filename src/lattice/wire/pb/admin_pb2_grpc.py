@@ -65,6 +65,41 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
                 _registered_method=True)
+        self.ListImages = channel.unary_unary(
+                '/lattice.v1.AdminService/ListImages',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListImagesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListedImagesView.FromString,
+                _registered_method=True)
+        self.GetImage = channel.unary_unary(
+                '/lattice.v1.AdminService/GetImage',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.GetImageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ImageView.FromString,
+                _registered_method=True)
+        self.CacheStatus = channel.unary_unary(
+                '/lattice.v1.AdminService/CacheStatus',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.CacheStatusRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+                _registered_method=True)
+        self.WarmCache = channel.unary_unary(
+                '/lattice.v1.AdminService/WarmCache',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.WarmCacheRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+                _registered_method=True)
+        self.EvictImage = channel.unary_unary(
+                '/lattice.v1.AdminService/EvictImage',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.EvictImageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+                _registered_method=True)
+        self.PinImage = channel.unary_unary(
+                '/lattice.v1.AdminService/PinImage',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.PinImageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+                _registered_method=True)
+        self.UnpinImage = channel.unary_unary(
+                '/lattice.v1.AdminService/UnpinImage',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.UnpinImageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+                _registered_method=True)
         self.ListTenants = channel.unary_unary(
                 '/lattice.v1.AdminService/ListTenants',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListTenantsRequest.SerializeToString,
@@ -342,6 +377,55 @@ class AdminServiceServicer:
 
     def UnsetBaseline(self, request, context):
         """Delete the declared baseline; the majority counts again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListImages(self, request, context):
+        """List the images of the site's registry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetImage(self, request, context):
+        """Get an image of the site's registry, with its views.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CacheStatus(self, request, context):
+        """List the images in the caches of nodes, and those on their way there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WarmCache(self, request, context):
+        """Have nodes fetch an image before work needs it; it continues after the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EvictImage(self, request, context):
+        """Remove an image from the caches of nodes, unless it is pinned or in use.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PinImage(self, request, context):
+        """Keep an image in the caches of nodes: it is not evicted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnpinImage(self, request, context):
+        """Let an image be evicted again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -708,6 +792,41 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UnsetBaseline,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.BaselineView.SerializeToString,
+            ),
+            'ListImages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListImages,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListImagesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListedImagesView.SerializeToString,
+            ),
+            'GetImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetImage,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.GetImageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ImageView.SerializeToString,
+            ),
+            'CacheStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.CacheStatus,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.CacheStatusRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CacheView.SerializeToString,
+            ),
+            'WarmCache': grpc.unary_unary_rpc_method_handler(
+                    servicer.WarmCache,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.WarmCacheRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CacheView.SerializeToString,
+            ),
+            'EvictImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.EvictImage,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.EvictImageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CacheView.SerializeToString,
+            ),
+            'PinImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.PinImage,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.PinImageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CacheView.SerializeToString,
+            ),
+            'UnpinImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnpinImage,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.UnpinImageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CacheView.SerializeToString,
             ),
             'ListTenants': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTenants,
@@ -1107,6 +1226,195 @@ class AdminService:
             '/lattice.v1.AdminService/UnsetBaseline',
             lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListImages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListImages',
+            lattice_dot_v1_dot_admin__pb2.ListImagesRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListedImagesView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/GetImage',
+            lattice_dot_v1_dot_admin__pb2.GetImageRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ImageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CacheStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/CacheStatus',
+            lattice_dot_v1_dot_admin__pb2.CacheStatusRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WarmCache(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/WarmCache',
+            lattice_dot_v1_dot_admin__pb2.WarmCacheRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EvictImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/EvictImage',
+            lattice_dot_v1_dot_admin__pb2.EvictImageRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PinImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/PinImage',
+            lattice_dot_v1_dot_admin__pb2.PinImageRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnpinImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/UnpinImage',
+            lattice_dot_v1_dot_admin__pb2.UnpinImageRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CacheView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,7 +75,7 @@ CHECK_CONSEQUENCE_DEGRADE: CheckConsequence
 CHECK_CONSEQUENCE_DRAIN: CheckConsequence
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,7 @@ class AgentMessage(_message.Message):
     COLLECTED_BEATS_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
     START_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_TOLD_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -102,10 +103,11 @@ class AgentMessage(_message.Message):
     collected_beats: CollectedBeats
     measured: Measured
     start_progress: StartProgress
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ...) -> None: ...
+    images_told: ImagesTold
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +134,7 @@ class ServerMessage(_message.Message):
     HEALTH_ACK_FIELD_NUMBER: _ClassVar[int]
     STEP_NODES_ENDED_FIELD_NUMBER: _ClassVar[int]
     MEASURE_FIELD_NUMBER: _ClassVar[int]
+    ASK_IMAGES_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -158,7 +161,8 @@ class ServerMessage(_message.Message):
     health_ack: HealthAck
     step_nodes_ended: StepNodesEnded
     measure: Measure
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ...) -> None: ...
+    ask_images: AskImages
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ...) -> None: ...
 
 class Batch(_message.Message):
     __slots__ = ("messages",)
@@ -594,6 +598,98 @@ class GroupUse(_message.Message):
     cpus: _containers.RepeatedScalarFieldContainer[int]
     gpus: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., step: _Optional[int] = ..., cpu_s: _Optional[float] = ..., throttled_s: _Optional[float] = ..., memory_mb: _Optional[float] = ..., peak_memory_mb: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., pids: _Optional[int] = ..., peak_pids: _Optional[int] = ..., cpus: _Optional[_Iterable[int]] = ..., gpus: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AskImages(_message.Message):
+    __slots__ = ("ticket", "what", "image", "name", "key")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    what: str
+    image: Image
+    name: str
+    key: RunKey
+    def __init__(self, ticket: _Optional[int] = ..., what: _Optional[str] = ..., image: _Optional[_Union[Image, _Mapping]] = ..., name: _Optional[str] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ...) -> None: ...
+
+class ImagesTold(_message.Message):
+    __slots__ = ("ticket", "error", "capacity", "used", "free", "images", "coming", "mounted", "changes")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    COMING_FIELD_NUMBER: _ClassVar[int]
+    MOUNTED_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    error: str
+    capacity: int
+    used: int
+    free: int
+    images: _containers.RepeatedCompositeFieldContainer[CachedImage]
+    coming: _containers.RepeatedCompositeFieldContainer[ComingImage]
+    mounted: _containers.RepeatedCompositeFieldContainer[MountedImage]
+    changes: _containers.RepeatedCompositeFieldContainer[VariableChange]
+    def __init__(self, ticket: _Optional[int] = ..., error: _Optional[str] = ..., capacity: _Optional[int] = ..., used: _Optional[int] = ..., free: _Optional[int] = ..., images: _Optional[_Iterable[_Union[CachedImage, _Mapping]]] = ..., coming: _Optional[_Iterable[_Union[ComingImage, _Mapping]]] = ..., mounted: _Optional[_Iterable[_Union[MountedImage, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[VariableChange, _Mapping]]] = ...) -> None: ...
+
+class CachedImage(_message.Message):
+    __slots__ = ("reference", "digest", "size", "idle_s", "pinned", "mounted")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_S_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    MOUNTED_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    digest: str
+    size: int
+    idle_s: float
+    pinned: bool
+    mounted: bool
+    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., idle_s: _Optional[float] = ..., pinned: _Optional[bool] = ..., mounted: _Optional[bool] = ...) -> None: ...
+
+class ComingImage(_message.Message):
+    __slots__ = ("reference", "digest", "done", "total", "error")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    digest: str
+    done: int
+    total: int
+    error: str
+    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class MountedImage(_message.Message):
+    __slots__ = ("reference", "digest", "mount", "size", "views")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    MOUNT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    VIEWS_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    digest: str
+    mount: str
+    size: int
+    views: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., views: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class VariableChange(_message.Message):
+    __slots__ = ("variable", "operation", "view", "value")
+    VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    variable: str
+    operation: str
+    view: str
+    value: str
+    def __init__(self, variable: _Optional[str] = ..., operation: _Optional[str] = ..., view: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ReportAck(_message.Message):
     __slots__ = ("key", "seq")

@@ -1358,6 +1358,50 @@ class LiveUsageView(_message.Message):
     unreachable: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[GroupUseView, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class RunImagesRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class MountedImageView(_message.Message):
+    __slots__ = ("image", "digest", "mount", "size", "views")
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    MOUNT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    VIEWS_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    digest: str
+    mount: str
+    size: int
+    views: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., views: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class VariableChangeView(_message.Message):
+    __slots__ = ("variable", "operation", "view", "value")
+    VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    variable: str
+    operation: str
+    view: str
+    value: str
+    def __init__(self, variable: _Optional[str] = ..., operation: _Optional[str] = ..., view: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class RunImagesView(_message.Message):
+    __slots__ = ("id", "node", "images", "changes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    node: str
+    images: _containers.RepeatedCompositeFieldContainer[MountedImageView]
+    changes: _containers.RepeatedCompositeFieldContainer[VariableChangeView]
+    def __init__(self, id: _Optional[str] = ..., node: _Optional[str] = ..., images: _Optional[_Iterable[_Union[MountedImageView, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[VariableChangeView, _Mapping]]] = ...) -> None: ...
+
 class CancelRequest(_message.Message):
     __slots__ = ("id", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

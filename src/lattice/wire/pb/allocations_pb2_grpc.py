@@ -134,6 +134,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
                 _registered_method=True)
+        self.RunImages = channel.unary_unary(
+                '/lattice.v1.AllocationService/RunImages',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.RunImagesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.RunImagesView.FromString,
+                _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/lattice.v1.AllocationService/Cancel',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelRequest.SerializeToString,
@@ -374,6 +379,13 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunImages(self, request, context):
+        """Get the images that a running allocation has mounted, and what their views did to its environment.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Cancel(self, request, context):
         """Cancel an allocation; the returned state may still be Stopping.
         """
@@ -609,6 +621,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.LiveUsage,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.SerializeToString,
+            ),
+            'RunImages': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunImages,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.RunImagesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.RunImagesView.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
@@ -1246,6 +1263,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/LiveUsage',
             lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunImages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/RunImages',
+            lattice_dot_v1_dot_allocations__pb2.RunImagesRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.RunImagesView.FromString,
             options,
             channel_credentials,
             insecure,

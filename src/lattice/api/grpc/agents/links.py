@@ -2,14 +2,17 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
 from lattice.core.model.nodes.health import HealthReport
+from lattice.core.model.site.protocols import IMAGES, MEASURE
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
     GroupUse,
+    ImagesAsk,
+    NodeImagesTold,
     Order,
     OutputName,
     OutputPiece,
@@ -18,7 +21,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
-from lattice.wire.agents.messages import RUN_KEY, STEP_KEY, order_message
+from lattice.wire.agents.messages import IMAGES_ASK, RUN_KEY, STEP_KEY, order_message
 from lattice.wire.pb import agent_pb2 as pb
 
 OUTBOX_MAX = 20_000
@@ -32,6 +35,7 @@ ACK_WITHIN_S = 0.02
 CHUNKS_MAX = 64
 INPUT_WITHIN_S = 10.0
 MEASURED_WITHIN_S = 5.0
+IMAGES_WITHIN_S = 10.0  # it reads a folder, and removes files
 _ALONE = ("welcome", "goodbye")
 _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
@@ -79,9 +83,9 @@ class OutputReader:
 class Link:
     """One stream: messages wait here until they are written."""
 
-    def __init__(self, node: str, *, takes_batches: bool = False, can_measure: bool = False) -> None:
+    def __init__(self, node: str, *, takes_batches: bool = False, features: Collection[str] = ()) -> None:
         self.node = node
-        self.can_measure = can_measure
+        self.features = features
         self._takes_batches = takes_batches
         self._acks: list[pb.ServerMessage] = []
         self._ack_timer: asyncio.TimerHandle | None = None
@@ -92,6 +96,7 @@ class Link:
         self.inputs: dict[int, asyncio.Future[pb.StepInputTaken]] = {}
         self.checks: dict[int, asyncio.Future[HealthReport]] = {}
         self.figures: dict[int, asyncio.Future[tuple[GroupUse, ...]]] = {}
+        self.images: dict[int, asyncio.Future[NodeImagesTold]] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
@@ -180,7 +185,7 @@ class Link:
         for reader in self.readers.values():
             reader.lose()
         everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values(), *self.figures.values()]
-        for waiting in everybody:
+        for waiting in (*everybody, *self.images.values()):
             if not waiting.done():
                 waiting.set_exception(AgentUnreachable("the connection to the node was lost"))
 
@@ -193,6 +198,11 @@ class Link:
         waiting = self.figures.pop(ticket, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(groups)
+
+    def take_images(self, ticket: int, told: NodeImagesTold) -> None:
+        waiting = self.images.pop(ticket, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(told)
 
     def take_health(self, report: HealthReport, server_time_ms: int) -> None:
         """Acknowledges a report, and answers those who asked for it."""
@@ -320,12 +330,24 @@ class AgentLinkTable:
 
     async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
         link = self._connected(node)
-        if not link.can_measure:
+        if MEASURE not in link.features:
             return ()
         ticket = next(self._reader_ids)
         asked = pb.Measure(ticket=ticket, key=None if key is None else RUN_KEY.write(key))
         try:
             return await link.answer(pb.ServerMessage(measure=asked), link.figures, ticket, MEASURED_WITHIN_S)
+        except TimeoutError:
+            raise AgentUnreachable(f"node {node} does not answer") from None
+
+    async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
+        link = self._connected(node)
+        if IMAGES not in link.features:
+            raise AgentUnreachable(f"the agent of node {node} is of a release that does not tell of its images")
+        ticket = next(self._reader_ids)
+        asked = IMAGES_ASK.write(ask)
+        asked.ticket = ticket
+        try:
+            return await link.answer(pb.ServerMessage(ask_images=asked), link.images, ticket, IMAGES_WITHIN_S)
         except TimeoutError:
             raise AgentUnreachable(f"node {node} does not answer") from None
 

@@ -8,20 +8,25 @@ from lattice.api.grpc.agents import values
 from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
-from lattice.ports.nodes.agents import GroupUse, Phase, Registration, Report
+from lattice.ports.nodes.agents import GroupUse, NodeImagesTold, Phase, Registration, Report
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
+    CACHED_IMAGE,
+    COMING_IMAGE,
     FIGURES,
     GATHERED,
     GROUP_USE,
     HARDWARE,
+    IMAGES_TOLD,
     KNOWN_STEP,
+    MOUNTED_IMAGE,
     PMI_USE,
     REGISTER,
     RUN_REPORT,
     STEP_REPORT,
     TASK_END,
     USAGE,
+    VARIABLE_CHANGE,
 )
 from lattice.wire.agents.protocols import agree
 from lattice.wire.pb import agent_pb2 as pb
@@ -35,6 +40,7 @@ _MAX_SPEED = 1e9
 _MAX_DISK_MB = 1 << 50
 MAX_SHARES = 4096
 MAX_GROUPS = 4096
+MAX_IMAGES = 4096
 _REPORTED = (Phase.RUNNING, Phase.ENDED)
 
 _hardware_of = HARDWARE.reader(gpu_type=values.checked("the type of GPU"), group=values.checked("the group"))
@@ -85,6 +91,18 @@ _group_of = GROUP_USE.reader(
 )
 
 
+_images_of = IMAGES_TOLD.reader(
+    texts=values.line,
+    capacity=values.amount,
+    used=values.amount,
+    free=values.amount,
+    images=CACHED_IMAGE.reader(texts=values.line, seconds=values.seconds, size=values.amount),
+    coming=COMING_IMAGE.reader(texts=values.line, done=values.amount, total=values.amount),
+    mounted=MOUNTED_IMAGE.reader(texts=values.line, size=values.amount),
+    changes=VARIABLE_CHANGE.reader(texts=values.line),
+)
+
+
 def registration_of(message: pb.Register) -> Registration:
     """The checked registration; raises BadMessage."""
     if not _NODE_ID.fullmatch(message.node_id):
@@ -131,6 +149,13 @@ def report_of(message: pb.RunReport) -> Report | None:
 def groups_of(message: pb.Measured) -> tuple[GroupUse, ...]:
     """What runs use now; what is beyond any node's is left out."""
     return tuple(_group_of(group) for group in message.groups[:MAX_GROUPS])
+
+
+def images_of(message: pb.ImagesTold) -> NodeImagesTold:
+    """What a node says of its images; what is beyond any node's is left out."""
+    for several in (message.images, message.coming, message.mounted, message.changes):
+        del several[MAX_IMAGES:]
+    return _images_of(message)
 
 
 def shares_of(message: pb.CollectedBeats) -> list[Share]:

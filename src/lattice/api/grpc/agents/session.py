@@ -15,11 +15,10 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import groups_of, registration_of, report_of, shares_of, step_report_of
+from lattice.api.grpc.agents.messages import groups_of, images_of, registration_of, report_of, shares_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.pacing import in_thread
-from lattice.core.model.site.protocols import MEASURE
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -233,7 +232,7 @@ class LocalSession:
         link = self._link = Link(
             registration.node_id,
             takes_batches=registration.takes_batches,
-            can_measure=MEASURE in registration.protocol.features,
+            features=registration.protocol.features,
         )
         self._links.adopt(link)
         link.put(welcome_message(greeting))
@@ -256,8 +255,8 @@ class LocalSession:
                 self._service.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
-            case "measured":
-                link.take_figures(message.measured.ticket, groups_of(message.measured))
+            case "measured" | "images_told":
+                _take_answer(message, link)
             case "inventory" | "health_report" | "start_progress":
                 self._take_standing(message, link)
             case "confirmed":
@@ -317,6 +316,13 @@ class LocalSession:
             await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
             return False
         return True
+
+
+def _take_answer(message: pb.AgentMessage, link: Link) -> None:
+    if message.HasField("measured"):
+        link.take_figures(message.measured.ticket, groups_of(message.measured))
+    else:
+        link.take_images(message.images_told.ticket, images_of(message.images_told))
 
 
 def _trouble(error: Exception) -> SessionLost | StreamRefused:
