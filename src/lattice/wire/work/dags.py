@@ -1,6 +1,8 @@
 """DAGs on the wire: the submission, strictly read, and the views of a DAG, its members and its graph."""
 
 import re
+from collections.abc import Callable
+from operator import attrgetter
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
@@ -111,6 +113,7 @@ class DagGraph(Struct, frozen=True, kw_only=True):
 
 Member = Allocation | TaskGroup
 _ID = re.compile(r"[ad]?\d", re.ASCII)  # of an allocation, a task or a DAG
+_FIELDS = attrgetter(*Submission.__struct_fields__)
 
 
 # from the request
@@ -147,32 +150,32 @@ def _read_member(wanted: DagSubmission, member: DagAllocation, place: int, refs:
     # Plain failure edges are alternatives: such a member is there for the failure of any of them.
     clauses = read_dependencies(member.depends_on, f"{field}.depends_on", is_catching=True)
     # What names no member but looks like an id is looked for outside; anything else is left to the graph's own check.
-    inside = tuple(clause for clause in clauses if _is_inside(clause, refs))
-    outside = tuple(clause for clause in clauses if not _is_inside(clause, refs))
-    return SubmittedMember(ref, _submission(wanted, member, ref, field), inside, outside, field)
+    inside: list[tuple[UnresolvedDependency, ...]] = []
+    outside: list[tuple[UnresolvedDependency, ...]] = []
+    for clause in clauses:
+        (inside if _is_inside(clause, refs) else outside).append(clause)
+    return SubmittedMember(ref, _submission(wanted, member, ref, field), tuple(inside), tuple(outside), field)
 
 
 def _is_inside(clause: tuple[UnresolvedDependency, ...], refs: set[str]) -> bool:
-    return not all(each.ref not in refs and _ID.match(each.ref) for each in clause)
+    return any(each.ref in refs or not _ID.match(each.ref) for each in clause)
 
 
 def _submission(wanted: DagSubmission, member: DagAllocation, ref: str, field: str) -> Submission:
-    fields = {name: getattr(member, name) for name in Submission.__struct_fields__}
     resources, life = member.resources, member.lifecycle
     if member.nodes is not None:
         resources = structs.replace(resources, nodes=_nodes(member.nodes, f"{field}.nodes"))
     if member.walltime is not None:
         life = structs.replace(life, walltime=member.walltime)
-    fields |= {
-        "name": member.name or ref,
-        "tenant": member.tenant or wanted.tenant,
-        "project": member.project or wanted.project,
-        "vcluster": member.vcluster or wanted.vcluster,
-        "cwd": member.cwd or wanted.cwd,
-        "resources": resources,
-        "lifecycle": life,
-        "depends_on": "",
-    }
+    fields = dict(zip(Submission.__struct_fields__, _FIELDS(member), strict=True))
+    fields["name"] = member.name or ref
+    fields["tenant"] = member.tenant or wanted.tenant
+    fields["project"] = member.project or wanted.project
+    fields["vcluster"] = member.vcluster or wanted.vcluster
+    fields["cwd"] = member.cwd or wanted.cwd
+    fields["resources"] = resources
+    fields["lifecycle"] = life
+    fields["depends_on"] = ""
     return Submission(**fields)
 
 
@@ -185,8 +188,10 @@ def _nodes(nodes: int | str, field: str) -> int:
 
 def dag_edges(clauses: UnresolvedClauses) -> tuple[tuple[Edge, ...], ...]:
     return tuple(
-        tuple(Edge(ref=each.ref, condition=each.condition, delay_s=each.delay_s) for each in clause)
-        for clause in clauses
+        [
+            tuple([Edge(ref=each.ref, condition=each.condition, delay_s=each.delay_s) for each in clause])
+            for clause in clauses
+        ]
     )
 
 
@@ -237,7 +242,8 @@ def dag_view(dag: Dag, members: list[Member], *, archived: bool = False) -> DagV
     )
 
 
-def member_view(member: Member, names: dict[int, str], *, now_ms: int, explained: str) -> DagMemberView:
+def member_view(member: Member, names: dict[int, str], *, now_ms: int, explain: Callable[[int], str]) -> DagMemberView:
+    """`explain` says why work waits by its number; it is asked only about what waits for no other work."""
     shown = _shown(member, now_ms)
     return DagMemberView(
         ref=member_head(member).dag_ref,
@@ -245,7 +251,7 @@ def member_view(member: Member, names: dict[int, str], *, now_ms: int, explained
         number=member.number,
         name=shown.name,
         state=member_state(member),
-        reason=_reason(member, names, explained),
+        reason=_reason(member, names, explain),
         cause=shown.cause,
         message=shown.message,
         exit_code=shown.exit_code,
@@ -271,11 +277,11 @@ def _shown(member: Member, now_ms: int) -> Allocation:
     )
 
 
-def _reason(member: Member, names: dict[int, str], explained: str) -> str:
+def _reason(member: Member, names: dict[int, str], explain: Callable[[int], str]) -> str:
     if member_state(member) is not AllocationState.PENDING:
-        return "" if isinstance(member, TaskGroup) else waiting_reason(member, explained)
+        return "" if isinstance(member, TaskGroup) else waiting_reason(member, explain(member.number))
     waits = member_head(member).waits_for
-    return _named(waits, names) if waits else waiting_reason(member_head(member), explained)
+    return _named(waits, names) if waits else waiting_reason(member_head(member), explain(member.number))
 
 
 def _named(clauses: Clauses, names: dict[int, str]) -> str:

@@ -11,7 +11,7 @@ from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 
 MAX_DEPENDENCIES = 1000
-CONDITIONS = tuple(str(each) for each in Condition if each is not Condition.MUTEX)
+CONDITIONS = {str(each): each for each in Condition if each is not Condition.MUTEX}
 _HINT = "ID[:CONDITION], joined by `,` (all of them) or `?` (any of them), such as a1:success,a2?a3:any"
 
 
@@ -73,10 +73,14 @@ def _read_text(text: str, field: str) -> UnresolvedClauses:
     named = text.count(",") + text.count("?") + 1
     if named > MAX_DEPENDENCIES:
         raise BadField(field, "too many dependencies", current=f"{named}", limit=f"{MAX_DEPENDENCIES}")
-    return tuple(
-        tuple(dict.fromkeys(_read_word(word.strip(), field) for word in clause.split("?")))
-        for clause in text.split(",")
-    )
+    return tuple([_read_clause(clause, field) for clause in text.split(",")])
+
+
+def _read_clause(text: str, field: str) -> tuple[UnresolvedDependency, ...]:
+    words = text.split("?")
+    if len(words) == 1:
+        return (_read_word(text.strip(), field),)
+    return tuple(dict.fromkeys(_read_word(word.strip(), field) for word in words))
 
 
 def _read_word(word: str, field: str) -> UnresolvedDependency:
@@ -100,11 +104,11 @@ def _read_record(record: DependencyFields, field: str) -> tuple[UnresolvedDepend
 
 
 def _wanted(ref: str, condition: str, delay: str | int | None, field: str) -> UnresolvedDependency:
-    if condition.lower() not in CONDITIONS:
+    found = CONDITIONS.get(condition.lower())
+    if found is None:
         raise BadField(
             field, f'"{condition[:40]}" is not a condition of a dependency', hint=f"one of {', '.join(CONDITIONS)}"
         )
-    found = Condition(condition.lower())
     return UnresolvedDependency(ref, found, _delay_s(delay, found, field))
 
 
@@ -121,7 +125,8 @@ def _delay_s(delay: str | int | None, condition: Condition, field: str) -> int:
 
 def dependencies_text(clauses: Clauses, names: dict[int, str] | None = None) -> str:
     """The clauses as they could have been written; members of a DAG by their names where these are given."""
-    return ",".join("?".join(_word(each, names or {}) for each in clause) for clause in clauses)
+    known = names or {}
+    return ",".join(["?".join([_word(each, known) for each in clause]) for clause in clauses])
 
 
 def _word(dependency: Dependency, names: dict[int, str]) -> str:

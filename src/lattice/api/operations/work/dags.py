@@ -249,13 +249,14 @@ async def _members(context: Context, dag: Dag) -> list[Member]:
     return [each for each, head in heads if context.covers(Permission.READ, user=head.user, tenant=head.tenant)]
 
 
+def _nothing(_number: int) -> str:
+    return ""
+
+
 async def _full_view(context: Context, dag: Dag, *, is_archived: bool) -> DagView:
     members = await _members(context, dag)
     names = {member.number: member_head(member).dag_ref for member in members}
     now_ms = context.services.clock.now_ms()
-    reason_for = context.services.scheduling.reason_for
-    views = tuple(
-        member_view(member, names, now_ms=now_ms, explained="" if is_archived else reason_for(member.number))
-        for member in members
-    )
+    explain = _nothing if is_archived else context.services.scheduling.reason_for
+    views = tuple([member_view(member, names, now_ms=now_ms, explain=explain) for member in members])
     return replace(dag_view(dag, members, archived=is_archived), allocations=views or UNSET)

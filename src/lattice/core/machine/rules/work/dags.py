@@ -21,21 +21,25 @@ from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency, find_cycle
 
 Events = tuple[ev.AnyEvent, ...]
+Needs = dict[str, list[str]]  # of each member of a DAG, in the order of the members: those that it waits for
 MAX_SIZE = "scheduling.max_dag_size"
 
 
 def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
     """The DAG takes a number, its members those after it. The first refusal of a member refuses all: nothing was changed yet."""
-    refusal = _check_graph(state, command.members)
+    needs = {member.ref: _refs(member) for member in command.members}
+    refusal = _check_graph(state, command.members, needs)
     if refusal is not None:
         return refusal
     number = state.next_number
     batch = submission.Batch(number + 1, dag=number)
     numbers: dict[str, int] = {}
     events: list[ev.AnyEvent] = []
-    for member in _in_order(command.members):
+    for member in _in_order(command.members, needs):
         numbers[member.ref] = batch.number
-        wanted = replace(member.submission, depends_on=(*member.submission.depends_on, *_clauses(member, numbers)))
+        wanted = member.submission
+        if member.needs:
+            wanted = replace(wanted, depends_on=(*wanted.depends_on, *_clauses(member, numbers)))
         submitted = submission.judge(state, wanted, at, batch, member.ref)
         if isinstance(submitted, Rejected):
             return replace(submitted, message=f'allocation "{member.ref}": {submitted.message}')
@@ -75,22 +79,26 @@ def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejecte
 
 def _clauses(member: cmd.DagMember, numbers: dict[str, int]) -> Clauses:
     return tuple(
-        tuple(
-            Dependency(number=numbers[edge.ref], condition=edge.condition, delay_s=edge.delay_s)
-            for edge in alternatives
-        )
-        for alternatives in member.needs
+        [
+            tuple(
+                [
+                    Dependency(number=numbers[edge.ref], condition=edge.condition, delay_s=edge.delay_s)
+                    for edge in alternatives
+                ]
+            )
+            for alternatives in member.needs
+        ]
     )
 
 
-def _in_order(members: tuple[cmd.DagMember, ...]) -> list[cmd.DagMember]:
+def _in_order(members: tuple[cmd.DagMember, ...], needs: Needs) -> list[cmd.DagMember]:
     """Each member after all that it needs, otherwise as written."""
     place = {member.ref: index for index, member in enumerate(members)}
-    missing = {member.ref: len(_refs(member)) for member in members}
+    missing = {ref: len(before) for ref, before in needs.items()}
     after: dict[str, list[str]] = {}
-    for member in members:
-        for ref in _refs(member):
-            after.setdefault(ref, []).append(member.ref)
+    for successor, before in needs.items():
+        for ref in before:
+            after.setdefault(ref, []).append(successor)
     ready = [place[ref] for ref, count in missing.items() if not count]
     heapify(ready)
     ordered: list[cmd.DagMember] = []
@@ -108,7 +116,7 @@ def _refs(member: cmd.DagMember) -> list[str]:
     return list(dict.fromkeys(edge.ref for alternatives in member.needs for edge in alternatives))
 
 
-def _check_graph(state: State, members: tuple[cmd.DagMember, ...]) -> Rejected | None:
+def _check_graph(state: State, members: tuple[cmd.DagMember, ...], needs: Needs) -> Rejected | None:
     limit = int(setting_value(state.settings, MAX_SIZE))
     if len(members) > limit:
         return Rejected(
@@ -118,7 +126,7 @@ def _check_graph(state: State, members: tuple[cmd.DagMember, ...]) -> Rejected |
         )
     if not members:
         return Rejected(code="invalid", message="the DAG has no allocations")
-    names: dict[str, None] = {}
+    names: set[str] = set()
     for member in members:
         if member.ref in names:
             return Rejected(
@@ -126,20 +134,20 @@ def _check_graph(state: State, members: tuple[cmd.DagMember, ...]) -> Rejected |
                 message=f'the DAG has two allocations called "{member.ref}"',
                 hint="Give each allocation a name of its own.",
             )
-        names[member.ref] = None
-    return _check_edges(members, names)
+        names.add(member.ref)
+    return _check_edges(members, needs)
 
 
-def _check_edges(members: tuple[cmd.DagMember, ...], names: dict[str, None]) -> Rejected | None:
+def _check_edges(members: tuple[cmd.DagMember, ...], needs: Needs) -> Rejected | None:
     for member in members:
-        for ref in _refs(member):
+        for ref in needs[member.ref]:
             if ref == member.ref:
                 return Rejected(code="invalid", message=f'allocation "{ref}" depends on itself')
-            if ref not in names:
-                return _dangling(member.ref, ref, names)
+            if ref not in needs:
+                return _dangling(member.ref, ref, needs)
         if any(edge.condition is Condition.MUTEX for clause in member.needs for edge in clause):
             return Rejected(code="invalid", message=f'allocation "{member.ref}": a mutex is not a dependency')
-    cycle = find_cycle({member.ref: _refs(member) for member in members})
+    cycle = find_cycle(needs)
     if cycle:
         shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-9:]]
         return Rejected(
@@ -150,7 +158,7 @@ def _check_edges(members: tuple[cmd.DagMember, ...], names: dict[str, None]) -> 
     return None
 
 
-def _dangling(member: str, ref: str, names: dict[str, None]) -> Rejected:
+def _dangling(member: str, ref: str, names: Needs) -> Rejected:
     near = get_close_matches(ref, list(names), n=3)
     known = ", ".join(list(names)[:10]) + (", ..." if len(names) > 10 else "")
     hint = f"Did you mean {' or '.join(near)}?" if near else f"The DAG has: {known}."

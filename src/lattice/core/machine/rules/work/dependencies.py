@@ -71,6 +71,8 @@ def open_waits(
     for clause in clauses:
         for each in clause:
             is_planned = each.number in planned
+            if is_planned and (successor is None or each.condition is not Condition.CORRESPONDING):
+                continue  # it comes with this one, so everything about it is open
             gone = known.get(each.number)
             now = PredecessorState() if is_planned else _standing_of(state, each)
             if now is None and gone is not None:

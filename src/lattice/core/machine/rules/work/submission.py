@@ -76,7 +76,7 @@ def judge(
     )
     if refusal is not None:
         return refusal
-    record = replace(_record(state, command, vcluster, at), number=batch.number, dag=batch.dag, dag_ref=dag_ref)
+    record = _record(state, command, vcluster, at, batch, dag_ref)
     refusal = None if command.asked is not None else _check_deadline(record, at)
     if refusal is not None:
         return refusal
@@ -121,8 +121,9 @@ def _submitted(
     if isinstance(waits, Rejected):
         return waits
     waits_for = (*waits.waits_for, *_mutex_clause(state, record, batch))
-    eligible_at = max(record.eligible_at, waits.eligible_at)
-    record = replace(record, waits_for=waits_for, eligible_at=eligible_at)
+    if waits_for or waits.eligible_at > record.eligible_at:
+        eligible_at = max(record.eligible_at, waits.eligible_at)
+        record = replace(record, waits_for=waits_for, eligible_at=eligible_at)
     batch.pending += size or 1
     batch.number += size + 1
     if record.mutex:
@@ -214,12 +215,14 @@ def _holder_within(state: State, tenant: str, holder: Allocation) -> str:
     return f" by {holder.user}" if holder.tenant == tenant or state.level < 2 else ""
 
 
-def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
+def _record(
+    state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int, batch: Batch, dag_ref: str
+) -> Allocation:
     """Defaults of the vCluster are written into the record: changing them later changes nothing that was submitted before."""
     bounded = command.lifecycle is Lifecycle.BOUNDED
     walltime_s = command.walltime_s or ((vcluster.default_walltime_s or vcluster.max_walltime_s) if bounded else 0)
     return Allocation(
-        number=0,
+        number=batch.number,
         name=command.name,
         user=command.user,
         account=command.account,
@@ -244,10 +247,14 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         notify=notifications.notify_of(state, command),
         asked=command.asked,
         session=command.session,
+        dag=batch.dag,
+        dag_ref=dag_ref,
     )
 
 
 def _task_count(command: cmd.SubmitAllocation) -> int:
+    if not command.tasks:
+        return 0
     return sum((last - first) // step + 1 for first, last, step in command.tasks if step > 0)
 
 
