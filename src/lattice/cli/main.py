@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-import lattice.cli.light_msgspec  # noqa: F401 - comes before msgspec
+from lattice.cli.light_imports import collect_again  # isort: skip - comes before everything that is large
 from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, UsageError, describe, exit_code
 from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options
@@ -63,6 +63,7 @@ def _run(line: Sequence[str], process: Process) -> int:
     found = find_command(line)
     command = load_command(found.leaf)
     options, flags = read_options(found, command, process)
+    collect_again()
     context = Context(process=process, flags=flags)
     try:
         return command.run(options, context)

@@ -76,3 +76,18 @@ def test_a_command_that_is_to_come_is_no_typing_error(word: str, cli: Cli) -> No
         True,
         False,
     )
+
+
+def test_a_command_imports_nothing_of_inspect_and_others_can_do_so_afterwards() -> None:
+    program = """
+import gc, sys
+import lattice.cli.main
+from lattice.cli.light_imports import collect_again
+print(*sorted({"inspect", "ast", "tokenize", "typing_extensions"} & {*sys.modules}), gc.isenabled())
+collect_again()
+print(gc.isenabled(), gc.get_freeze_count() > 0)
+import dataclasses, inspect, typing_extensions
+print(inspect.signature(lambda a, b=1: 0), dataclasses.inspect.isclass(int))
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False", "True True", "(a, b=1) True"]
