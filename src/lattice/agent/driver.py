@@ -64,7 +64,7 @@ from lattice.agent.machine.state import (
 from lattice.agent.messages import stimulus_of
 from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
 from lattice.agent.runs.devices import DeviceTable
-from lattice.agent.runs.folders import STREAMS, RunFolders
+from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs
 from lattice.agent.runs.limits import what_lacks
 from lattice.agent.runs.measuring import answer_measure
@@ -80,15 +80,15 @@ from lattice.agent.runs.recovery import (
     touch_server,
 )
 from lattice.agent.runs.summary import write_summary
+from lattice.agent.runs.uploads import OutputUploads
 from lattice.agent.settings import Settings
-from lattice.agent.shim.output import read_base
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
-from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
+from lattice.ports.quorum.object_store import ObjectStore
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
 from lattice.wire.pb import agent_pb2 as pb
@@ -114,7 +114,6 @@ class Driver:
     def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
         self.settings = self._settings = settings
         self._facts = settings.facts
-        self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
         self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
@@ -126,6 +125,7 @@ class Driver:
         self._launcher = Launcher(
             settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self, post=self._post
         )
+        self._uploads = OutputUploads(store, facts.node_id, self._folders, self._live_runs)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
         self._feeding, self._shim_id = False, ""
@@ -193,6 +193,8 @@ class Driver:
         self.state.epoch = server.epoch
         self._heard_s = boot_now() - silent_s
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
+        self._uploads.recall()
+        self._spawn(self._uploads.watch())
         self._checks.start()
         _log.info("agent ready, %d open runs", len(self.state.runs))
 
@@ -500,32 +502,24 @@ class Driver:
 
     def _settle(self, key: RunKey) -> None:
         self._summarise(key)
-        if self._store is None and not self._hooks.has_left(key):
+        if not self._uploads.are_on and not self._hooks.has_left(key):
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:
-            self._spawn(self._store_output(key, self._store))
+            self._spawn(self._store_output(key))
 
-    async def _store_output(self, key: RunKey, store: ObjectStore | None) -> None:
+    async def _store_output(self, key: RunKey) -> None:
         """The node is given back after this, so the epilogue comes first."""
         run = self.state.find(key)
         problem = ""
         if run is not None:
             problem = await self._hooks.undo(key, run.allocation_id, has_started=bool(run.started_boot_s))
-        if store is None:
-            self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
-            return
-        for stream in STREAMS:
-            path = self._folders.path(key) / stream
-            name = f"logs/{key.number}/{key.run}/{self._facts.node_id}.{stream}"
-            try:
-                if path.exists() and path.stat().st_size:
-                    if dropped := read_base(str(path)):
-                        await store.put(f"{name}.base", str(dropped).encode())
-                    await store.put_file(name, path)
-            except (ObjectStoreError, OSError) as error:
-                problem = f"its output was not stored: {error}"
-                _log.error("%s", problem, extra=self._about(key))
+        problem = await self._uploads.finish(key) or problem
+        if problem:
+            _log.error("%s", problem, extra=self._about(key))
         self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
+
+    def _live_runs(self) -> list[RunKey]:
+        return [run.key for run in self.state.runs.values() if run.alive]
 
     def _forget(self, key: RunKey, *, launched: bool) -> None:
         if launched:

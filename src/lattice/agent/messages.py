@@ -1,6 +1,6 @@
 """What the agent says and hears, between its state and the plans of `lattice.wire.agents.messages`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -83,6 +83,16 @@ def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
     return pb.AgentMessage(run_report=RUN_REPORT.write(report))
 
 
-def output_chunk(reader: int, offset: int, data: bytes = b"", *, eof: bool = False, error: str = "") -> pb.AgentMessage:
+def output_chunk(
+    reader: int,
+    offset: int,
+    data: bytes = b"",
+    marks: Iterable[tuple[int, int]] = (),
+    *,
+    eof: bool = False,
+    error: str = "",
+) -> pb.AgentMessage:
     chunk = pb.OutputChunk(reader=reader, offset=offset, data=data, eof=eof, error=error)
+    for mark in marks:
+        chunk.marks.extend(mark)
     return pb.AgentMessage(output_chunk=chunk)

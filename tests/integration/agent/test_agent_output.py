@@ -4,10 +4,12 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from lattice.wire.files.chunks import place_of, unpack
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.agent.agent_rig import cluster, until
 
 KEY = (7, 1)
+PREFIX = "chem/-/a7/logs/run-1"
 
 
 def test_output_is_read_from_an_offset_and_by_its_last_lines() -> None:
@@ -122,6 +124,39 @@ def test_final_output_is_in_the_object_store_before_the_end_is_reported() -> Non
                 agent.start()
                 await server.session(2)
                 assert await server.output(KEY) == b"out\n"
+
+    asyncio.run(scenario())
+
+
+def stored(store: str, stream: str = "stdout") -> bytes:
+    """All chunks of a stream, one behind the other without a gap."""
+    whole = b""
+    folder = Path(store, PREFIX, stream, "n1")
+    for path in sorted(folder.iterdir()) if folder.exists() else ():
+        place = place_of(path.name)
+        if place is not None:
+            assert (place.offset, place.line) == (len(whole), whole.count(b"\n"))
+            whole += unpack(place, path.read_bytes())[0]
+    return whole
+
+
+def test_output_is_stored_while_the_run_writes_and_every_byte_once_though_the_agent_is_killed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with tempfile.TemporaryDirectory() as store:
+            async with cluster("--object-store", store) as (server, agent):
+                go = tmp_path / "go"
+                wait = f"while ! [ -e {go} ]; do sleep 0.02; done"
+                script = f"seq 1 1500000; echo oops >&2; {wait}; seq 1 1500000"
+                server.start(KEY, ["sh", "-c", script], output_prefix=PREFIX)
+                await until(lambda: len(stored(store)) >= 4 << 20, "the first chunk")
+                agent.kill()
+                go.touch()
+                agent.start()
+                await server.session(2)
+                await server.ended(KEY)
+                half = b"".join(b"%d\n" % number for number in range(1, 1_500_001))
+                assert stored(store) == half + half
+                assert stored(store, "stderr") == b"oops\n"
 
     asyncio.run(scenario())
 

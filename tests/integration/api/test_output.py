@@ -5,6 +5,7 @@ import base64
 
 from lattice.core.machine.commands import ReportPart, RequeueAllocation
 from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.wire.files.chunks import Place, pack
 from tests.integration.api.world import World, in_world, soon
 
 
@@ -56,6 +57,60 @@ async def test_stored_output_serves_after_the_end_and_after_archiving(world: Wor
     assert await text(world, "?tail=1") == b"c"
     assert await text(world, "?tail=9") == b"a\nb\nc"
     assert await text(world, "?stream=stderr") == b""
+
+
+async def put_chunk(world: World, offset: int, line: int, at_ms: int, data: bytes, run: int = 1) -> None:
+    place = Place(offset=offset, line=line, at_ms=at_ms)
+    name = f"default/-/a1/logs/run-{run}/stdout/n1/{place.name}"
+    await world.objects.put(name, pack(place, data, [(offset, at_ms)]))
+
+
+@in_world
+async def test_what_is_stored_comes_before_what_the_node_still_has(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\ntwo\nthree\n")
+    await put_chunk(world, 0, 0, 1000, b"ONE\n")
+    await put_chunk(world, 4, 1, 2000, b"TWO\n")
+    assert await text(world) == b"ONE\nTWO\nthree\n"
+    await end_run(world, 1)
+    assert await text(world) == b"ONE\nTWO\nthree\n", "what could not be stored is still on the node"
+    world.links.lose("n1")
+    assert await text(world) == b"ONE\nTWO\n"
+    stream = await world.open("/allocations/a1/logs/stream", headers={"Last-Event-ID": "2"})
+    rest = [await stream.next(), await stream.next()]
+    assert [each and each.data["data"] for each in rest] == ["E\n", "TWO\n"]
+    await stream.close()
+
+
+@in_world
+async def test_chunks_have_the_last_lines_and_tell_of_gaps(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await put_chunk(world, 0, 0, 1000, b"a\nb\n")
+    await put_chunk(world, 4, 2, 2000, b"c")
+    await put_chunk(world, 4, 2, 2000, b"c\nd\n")
+    await put_chunk(world, 7, 3, 2500, b"\ne\nf")
+    await put_chunk(world, 100, 5, 3000, b"\ng\n")
+    await end_run(world, 1)
+    world.links.lose("n1")
+    assert await text(world) == b"a\nb\nc\nd\ne\nf\ng\n", "bytes that are in two chunks come once"
+    for lines, last in ((1, b"g\n"), (2, b"f\ng\n"), (3, b"e\nf\ng\n"), (50, b"a\nb\nc\nd\ne\nf\ng\n")):
+        assert await text(world, f"?tail={lines}") == last
+    await world.objects.put("default/-/a1/logs/run-1/stdout/n1/000000000000000-0-1000.log.zst", b"rubbish")
+    damaged = await world.call("GET", "/allocations/a1/logs")
+    assert (damaged.status, "is damaged" in damaged.error["message"]) == (503, True)
+
+
+@in_world
+async def test_earlier_runs_are_read_from_their_chunks(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await put_chunk(world, 0, 0, 1000, b"first run\n")
+    await _requeue(world)
+    await world.start_run(1, "n2", run=2)
+    world.links.lose("n1")
+    assert await text(world, "?run=1") == b"first run\n"
 
 
 @in_world

@@ -10,7 +10,7 @@ import msgspec
 
 from lattice.agent.connection import Outbox
 from lattice.agent.messages import output_chunk
-from lattice.agent.shim.output import read_base, read_output
+from lattice.agent.shim.output import read_base, read_output, read_times
 
 CHUNK_BYTES = 64 * 1024
 # Small writes within this time travel together.
@@ -63,8 +63,11 @@ async def send_output(reading: Reading, outbox: Outbox, has_ended: Callable[[], 
     while True:
         # Asked before reading: what a run wrote before its end is then seen.
         is_over = not reading.follow or has_ended()
+        marks: list[tuple[int, int]] = []
         try:
             offset, data = read_output(str(reading.path), offset, CHUNK_BYTES)
+            if data:
+                marks = read_times(str(reading.path), offset, offset + len(data))
         except FileNotFoundError:
             data = b""
         except OSError as error:
@@ -72,7 +75,7 @@ async def send_output(reading: Reading, outbox: Outbox, has_ended: Callable[[], 
             return
         if data or is_over:
             is_last = is_over and len(data) < CHUNK_BYTES
-            await outbox.put_output(output_chunk(reading.reader, offset, data, eof=is_last))
+            await outbox.put_output(output_chunk(reading.reader, offset, data, marks, eof=is_last))
             offset += len(data)
             if is_last:
                 return

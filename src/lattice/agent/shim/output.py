@@ -11,11 +11,16 @@ Base and file change at two moments, so a reader needs an order to rely on. The 
 opened file; else once more.
 
 A full disk costs output, never the run: what could not be written is counted in `lost`.
+
+`stdout.times` says when what was written: marks of a position and the time in ms, 16 bytes each, at
+most one a millisecond. It is made with the second mark: without it, everything was written when the
+file was last changed. A file of a megabyte becomes `stdout.times.old`, in place of the one before.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import time
 
 CHUNK_BYTES = 1 << 16
@@ -27,6 +32,8 @@ DRAIN_BYTES = 16 << 20
 READ_PAUSE_S = 0.0005
 MAX_READ_S = 2.0
 STALE_S = 5.0
+MARK = struct.Struct("<QQ")
+TIMES_LIMIT_BYTES = 1 << 20
 
 
 def replace_file(path: str, data: bytes) -> None:
@@ -53,6 +60,50 @@ def remove_file(path: str) -> None:
         return
 
 
+class TimeMarks:
+    """Times beside one stream. A mark that cannot be written is left out: output matters more."""
+
+    __slots__ = ("_fd", "_first", "_last_ms", "_path", "_size")
+
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}.times"
+        self._fd = -1
+        self._size = 0
+        self._last_ms = 0
+        self._first = b""
+
+    def note(self, position: int) -> None:
+        """What is written now begins at this position."""
+        now_ms = time.time_ns() // 1_000_000
+        if now_ms == self._last_ms:
+            return
+        mark, is_first = MARK.pack(position, now_ms), not self._last_ms
+        self._last_ms = now_ms
+        if is_first:
+            self._first = mark
+            return
+        try:
+            if self._fd < 0 or self._size >= TIMES_LIMIT_BYTES:
+                self._begin()
+            self._size += os.write(self._fd, self._first + mark)
+            self._first = b""
+        except OSError:
+            return
+
+    def _begin(self) -> None:
+        if self._fd >= 0:
+            self.close()
+            os.rename(self._path, f"{self._path}.old")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(self._path, flags, 0o600)
+        self._size = 0
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
 class RingFile:
     """The file side of one stream, made with its first byte. No method raises OSError."""
 
@@ -64,6 +115,7 @@ class RingFile:
         "_tail_fd",
         "_tail_size",
         "_tail_start",
+        "_times",
         "base",
         "lost",
     )
@@ -76,6 +128,7 @@ class RingFile:
         self._tail_fd = -1
         self._tail_size = 0
         self._tail_start = 0
+        self._times = TimeMarks(path)
         self.base = 0
         self.lost = 0
 
@@ -90,6 +143,7 @@ class RingFile:
         return True
 
     def write(self, data: bytes) -> None:
+        self._times.note(self.base + self._size)
         view = memoryview(data)
         while view:
             room = self._limit - self._size
@@ -165,6 +219,7 @@ class RingFile:
 
     def close(self) -> None:
         self._drop_tail()
+        self._times.close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -236,6 +291,49 @@ def read_output(path: str, offset: int, length: int) -> tuple[int, bytes]:
                 file.seek(start - base)
                 return start, file.read(length)
         time.sleep(READ_PAUSE_S)
+
+
+def read_times(path: str, start: int, end: int) -> list[tuple[int, int]]:
+    """When the bytes from `start` to `end` were written: positions and times in ms, by position. The first
+    one is not behind `start`, unless older marks are gone. Empty without output."""
+    marks: list[tuple[int, int]] = []
+    for name in (f"{path}.times", f"{path}.times.old"):
+        if marks and marks[0][0] <= start:
+            break
+        marks = _marks(name, start, end) + marks
+    if marks:
+        return marks
+    try:
+        return [(start, os.stat(path).st_mtime_ns // 1_000_000)]
+    except FileNotFoundError:
+        return []
+
+
+def _marks(name: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Those of one file from the last that is not behind `start`; only a few records of a large file are read."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    try:
+        count = os.fstat(fd).st_size // MARK.size
+
+        def first_from(position: int) -> int:
+            low, high = 0, count
+            while low < high:
+                middle = (low + high) // 2
+                if MARK.unpack(os.pread(fd, MARK.size, middle * MARK.size))[0] < position:
+                    low = middle + 1
+                else:
+                    high = middle
+            return low
+
+        first = max(0, first_from(start + 1) - 1)
+        last = max(first_from(end), min(first + 1, count))
+        data = os.pread(fd, (last - first) * MARK.size, first * MARK.size)
+    finally:
+        os.close(fd)
+    return [(position, at_ms) for position, at_ms in MARK.iter_unpack(data)]
 
 
 def _settled(path: str, opened: os.stat_result) -> bool:

@@ -1,10 +1,12 @@
-"""Where the output of a run lies, and how it is read: stored objects for what has ended, the node's agent for what runs."""
+"""Where the output of a run lies, and how it is read: what is stored already, then what the node's agent has besides."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from lattice.api.errors import ApiError
-from lattice.api.limits import OUTPUT_PIECE_BYTES
+from lattice.api.running.stored_output import StoredOutput
 from lattice.api.services import Services
+from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, PartPhase
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
@@ -12,22 +14,23 @@ from lattice.ports.nodes.agents import (
     OutputPiece,
     OutputUnavailable,
 )
-from lattice.ports.quorum.object_store import ObjectMissing, ObjectStore, ObjectStoreError
+from lattice.ports.quorum.object_store import ObjectMissing, ObjectStoreError
+from lattice.wire.files.chunks import run_prefix
 
-_TAIL_BLOCK = 64 << 10
+# A store that does not answer must not keep a reader from what the node has.
+_STORE_WITHIN_S = 5.0
 
 
 class Source:
     """One output file of one run on one node."""
 
-    def __init__(self, services: Services, number: int, run: int, node: str, stream: OutputName) -> None:
+    def __init__(self, services: Services, record: Allocation, run: int, node: str, stream: OutputName) -> None:
         self._links = services.links
-        self._objects = services.objects
-        self.number, self.run, self.node, self.stream = number, run, node, stream
-
-    @property
-    def object_name(self) -> str:
-        return f"logs/{self.number}/{self.run}/{self.node}.{self.stream}"
+        self.number, self.run, self.node, self.stream = record.number, run, node, stream
+        self._stored = None
+        if services.objects is not None:
+            prefix, file = f"{_prefix(record, run)}/{stream}/{node}", f"logs/{record.number}/{run}/{node}.{stream}"
+            self._stored = StoredOutput(services.objects, prefix, file)
 
     def live(self, *, offset: int = 0, tail_lines: int = 0, follow: bool = False) -> AsyncIterator[OutputPiece]:
         """What the agent has. Raises AgentUnreachable or OutputUnavailable."""
@@ -41,49 +44,66 @@ class Source:
             follow=follow,
         )
 
-    async def stored(self, *, offset: int = 0, tail_lines: int = 0) -> AsyncIterator[OutputPiece]:
-        """What the object store has. Raises ObjectMissing when it has nothing."""
-        if self._objects is None:
-            raise ObjectMissing("no object store is configured")
-        size = await self._objects.size(self.object_name)
-        dropped = await self._dropped(self._objects)
-        place = max(0, offset - dropped)
-        if tail_lines:
-            place = await _tail_offset(self._objects, self.object_name, size, tail_lines)
-        while place < size:
-            data = await self._objects.get(self.object_name, offset=place, length=OUTPUT_PIECE_BYTES)
-            if not data:
-                return
-            yield OutputPiece(offset=dropped + place, data=data)
-            place += len(data)
+    async def running(
+        self, *, offset: int = 0, tail_lines: int = 0, follow: bool = False, since_ms: int | None = None
+    ) -> AsyncIterator[OutputPiece]:
+        """The output of a part that still writes: what is stored already, then what the agent has.
 
-    async def _dropped(self, objects: ObjectStore) -> int:
-        """How many bytes the node had dropped from the beginning before it stored the rest."""
+        Raises AgentUnreachable or OutputUnavailable.
+        """
+        if not tail_lines and await self._has_chunks():
+            async for piece in self.stored(offset=offset, since_ms=since_ms):
+                yield piece
+                offset = piece.offset + len(piece.data)
+        async for piece in self.live(offset=offset, tail_lines=tail_lines, follow=follow):
+            yield piece
+
+    async def _has_chunks(self) -> bool:
+        if self._stored is None:
+            return False
         try:
-            return int(await objects.get(f"{self.object_name}.base"))
-        except (ObjectMissing, ValueError):
-            return 0
+            async with asyncio.timeout(_STORE_WITHIN_S):
+                return bool(await self._stored.places())
+        except (ObjectStoreError, TimeoutError):
+            return False
 
-    async def finished(self, *, is_whole: bool, offset: int = 0, tail_lines: int = 0) -> AsyncIterator[OutputPiece]:
-        """The output of a part that has ended: stored, else from the agent.
+    def stored(
+        self, *, offset: int = 0, tail_lines: int = 0, since_ms: int | None = None
+    ) -> AsyncIterator[OutputPiece]:
+        """What the object store has. Raises ObjectMissing when it has nothing."""
+        if self._stored is None:
+            raise ObjectMissing("no object store is configured")
+        return self._stored.pieces(offset=offset, tail_lines=tail_lines, since_ms=since_ms)
+
+    async def finished(
+        self, *, is_whole: bool, offset: int = 0, tail_lines: int = 0, since_ms: int | None = None
+    ) -> AsyncIterator[OutputPiece]:
+        """The output of a part that has ended: stored, and from the agent what could not be stored.
 
         With `is_whole` the node had stored all there was, so that nothing anywhere means that nothing was written;
         otherwise raises AgentUnreachable.
         """
+        trouble = ""
         try:
-            async for piece in self.stored(offset=offset, tail_lines=tail_lines):
+            async for piece in self.stored(offset=offset, tail_lines=tail_lines, since_ms=since_ms):
                 yield piece
-            return
-        except ObjectStoreError:
+                offset, tail_lines = piece.offset + len(piece.data), 0
+        except ObjectMissing:
             pass
+        except ObjectStoreError as error:
+            trouble = str(error)
         try:
             async for piece in self.live(offset=offset, tail_lines=tail_lines):
                 yield piece
-        except OutputUnavailable:
-            return
-        except AgentUnreachable:
-            if not is_whole or self._objects is None:
+        except (AgentUnreachable, OutputUnavailable) as error:
+            if trouble:
+                raise AgentUnreachable(f"{trouble}; {error}") from error
+            if isinstance(error, AgentUnreachable) and (not is_whole or self._stored is None):
                 raise
+
+
+def _prefix(record: Allocation, run: int) -> str:
+    return run_prefix(record.tenant, record.project, allocation_id(record.number), run)
 
 
 def is_part_over(record: Allocation, run: int, node: str) -> bool:
@@ -108,6 +128,9 @@ async def launch_nodes(services: Services, record: Allocation, run: int, stream:
         return [part.node for part in record.parts]
     if services.objects is None:
         return []
+    prefix = f"{_prefix(record, run)}/{stream}/"
+    if nodes := {name[len(prefix) :].partition("/")[0] async for name in services.objects.names(prefix)}:
+        return sorted(nodes)
     prefix, suffix = f"logs/{record.number}/{run}/", f".{stream}"
     names = [name async for name in services.objects.names(prefix)]
     return [name[len(prefix) : -len(suffix)] for name in names if name.endswith(suffix)]
@@ -124,24 +147,6 @@ def chosen_nodes(nodes: list[str], wanted: str) -> list[str]:
             hint=f"launched on: {', '.join(nodes) or 'no node yet'}",
         )
     return [wanted]
-
-
-async def _tail_offset(objects: ObjectStore, name: str, size: int, lines: int) -> int:
-    """Where the last `lines` lines begin; a last line without a line break counts."""
-    end, missing = size, lines
-    if size and await objects.get(name, offset=size - 1, length=1) == b"\n":
-        missing += 1
-    while end > 0:
-        start = max(0, end - _TAIL_BLOCK)
-        block = await objects.get(name, offset=start, length=end - start)
-        place = len(block)
-        while missing and (found := block.rfind(b"\n", 0, place)) >= 0:
-            place = found
-            missing -= 1
-        if not missing:
-            return start + place + 1
-        end = start
-    return 0
 
 
 def whole_characters(data: bytes) -> int:

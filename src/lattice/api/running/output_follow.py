@@ -134,7 +134,7 @@ class Follower:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _source(self, run: int, node: str) -> Source:
-        return Source(self._context.services, self.record.number, run, node, self._stream)
+        return Source(self._context.services, self.record, run, node, self._stream)
 
     async def _pump(self, source: Source, offset: int, queue: asyncio.Queue[_Queued]) -> None:
         """Forward one node's output to its end, marked by None."""
@@ -153,7 +153,7 @@ class Follower:
                 whole = is_part_whole(record, source.run, source.node)
                 pieces = source.finished(is_whole=whole, offset=offset, tail_lines=tail)
             else:
-                pieces = source.live(offset=offset, tail_lines=tail, follow=True)
+                pieces = source.running(offset=offset, tail_lines=tail, follow=True)
             try:
                 async for piece in pieces:
                     offset, tail, delay = piece.offset + len(piece.data), 0, _RETRY_FROM_S

@@ -19,6 +19,7 @@ from lattice.ports.nodes.agents import (
     StopOrder,
     UpdateOrder,
 )
+from lattice.wire.files.chunks import run_prefix
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
 
@@ -75,6 +76,9 @@ def start_order(
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
         node_cpus=_node_cpus(state, allocation, part.node),
+        output_prefix=run_prefix(
+            allocation.tenant, allocation.project, allocation_id(allocation.number), allocation.run
+        ),
     )
 
 

@@ -37,10 +37,12 @@ class RegistrationRefused(Exception):
 
 
 class OutputPiece(Struct, frozen=True, kw_only=True):
-    """Bytes of one output file; `offset` is the place of the first one."""
+    """Bytes of one output file; `offset` is the place of the first one. `marks` are places and times in ms, by place: from there on
+    it was written then. None where the node does not know."""
 
     offset: int
     data: bytes
+    marks: tuple[tuple[int, int], ...] = ()
 
 
 SignalTarget = Literal["all", "steps", "entrypoint"]
@@ -160,6 +162,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
     node_cpus: tuple[int, ...] = ()  # of all nodes, for `mpiexec` in the script: on the first of several nodes only
     container: ContainerOrder | None = None
+    output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 
 

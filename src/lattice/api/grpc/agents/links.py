@@ -367,7 +367,8 @@ class AgentLinkTable:
                 ask.tail_lines = 0
                 is_complete = chunk.eof
                 if chunk.data:
-                    yield OutputPiece(offset=chunk.offset, data=chunk.data)
+                    marks = tuple(zip(chunk.marks[::2], chunk.marks[1::2], strict=False))
+                    yield OutputPiece(offset=chunk.offset, data=chunk.data, marks=marks)
             if is_complete:
                 return
 

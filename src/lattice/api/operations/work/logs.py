@@ -76,7 +76,7 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
     chosen = chosen_nodes(nodes, request.node)
     if request.tail == 0:
         chosen = []
-    sources = [Source(context.services, record.number, run, node, request.stream) for node in chosen]
+    sources = [Source(context.services, record, run, node, request.stream) for node in chosen]
     return TextAnswer(_read_all(sources, record, tail))
 
 
@@ -128,7 +128,7 @@ async def _read_all(sources: list[Source], record: Allocation, tail: int) -> Asy
                 whole = is_part_whole(record, source.run, source.node)
                 pieces = source.finished(is_whole=whole, tail_lines=tail)
             else:
-                pieces = source.live(tail_lines=tail)
+                pieces = source.running(tail_lines=tail)
             async for piece in pieces:
                 is_empty = False
                 yield TextPiece(piece.data, 0 if tail else piece.offset - place)

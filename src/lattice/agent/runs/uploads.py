@@ -1,0 +1,231 @@
+"""Output on its way to the object store while runs write it: a chunk when there are 4 MiB, or when its first byte is 10 s old.
+
+The file on the node is a buffer. A store that is away costs nothing until the file drops its oldest part; the next chunk then
+begins behind the gap, as its name says. Before a chunk of a live run is stored, its place is noted beside the output: an agent
+that died in between stores a chunk of the same name again, with all that the first had. What an ended run wrote does not change,
+so its chunks come out the same without a note. An end is never held up: what could not be stored is tried again later.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from lattice.agent.runs.folders import STREAMS, RunFolders
+from lattice.agent.shim.output import read_base, read_output, read_times, replace_file
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.wire.files.chunks import CHUNK_BYTES, Place, pack
+
+CHUNK_S = 10.0
+POLL_S = 0.25
+RETRY_FROM_S, RETRY_TO_S = 0.5, 10.0
+PLACES = "stored.json"
+UNSTORED = "unstored"  # a marker: the run has ended, and the store lacks some of its output
+
+_log = logging.getLogger(__name__)
+_decoder = msgspec.json.Decoder(dict[str, Place])
+
+
+class Puts(Protocol):
+    """The part of an object store that is needed here."""
+
+    async def put(self, name: str, data: bytes) -> None: ...
+
+
+class _Stream:
+    """One stream of one run; `place` is where its next chunk begins, without a time while there is none."""
+
+    def __init__(self, path: Path, place: Place) -> None:
+        self.path = str(path)
+        self.place = place
+        self._seen_s: float | None = None
+
+    def is_due(self, now_s: float) -> bool:
+        try:
+            size = os.stat(self.path).st_size + read_base(self.path)
+        except FileNotFoundError:
+            return False
+        waiting = size - self.place.offset
+        if waiting <= 0:
+            return False
+        if self._seen_s is None:
+            self._seen_s = now_s
+        return waiting >= CHUNK_BYTES or now_s - self._seen_s >= CHUNK_S
+
+    def next_chunk(self) -> tuple[Place, bytes, bytes] | None:
+        """Where it begins, its output, the object; None when there is no more."""
+        try:
+            start, data = read_output(self.path, self.place.offset, CHUNK_BYTES)
+        except FileNotFoundError:
+            return None
+        if not data:
+            return None
+        place, marks = self.place, read_times(self.path, start, start + len(data))
+        if start != place.offset:
+            _log.warning("%s: %d bytes were dropped before they were stored", self.path, start - place.offset)
+        if start != place.offset or not place.at_ms:
+            place = Place(offset=start, line=place.line, at_ms=marks[0][1] if marks else 0)
+        return place, data, pack(place, data, marks)
+
+    def stored(self, place: Place, data: bytes) -> None:
+        self.place = Place(offset=place.offset + len(data), line=place.line + data.count(b"\n"))
+        self._seen_s = None
+
+
+class _Run:
+    def __init__(self, folder: Path, prefix: str) -> None:
+        self.folder, self.prefix = folder, prefix
+        self.lock = asyncio.Lock()
+        places: dict[str, Place] = {}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            places = _decoder.decode((folder / PLACES).read_bytes())
+        self.streams = {name: _Stream(folder / name, places.get(name, Place())) for name in STREAMS}
+
+    def note(self, name: str, place: Place) -> None:
+        places = {other: stream.place for other, stream in self.streams.items()} | {name: place}
+        replace_file(str(self.folder / PLACES), msgspec.json.encode(places))
+
+
+class OutputUploads:
+    """The output of all runs of a node; `live` are those that may still write. Without a store everything stays on the node."""
+
+    def __init__(
+        self, store: Puts | None, node: str, folders: RunFolders, live: Callable[[], Iterable[RunKey]]
+    ) -> None:
+        self._store, self._node = store, node
+        self._folders, self._live = folders, live
+        self._runs: dict[RunKey, _Run] = {}
+        self._late: set[RunKey] = set()
+        self._retry_s = 0.0
+        self._paused_until_s = 0.0
+
+    @property
+    def are_on(self) -> bool:
+        return self._store is not None
+
+    def recall(self) -> None:
+        """What an agent before this one left to be stored."""
+        found = (each.key for each in self._folders.found())
+        self._late |= {key for key in found if (self._folders.path(key) / UNSTORED).exists()}
+
+    async def watch(self) -> None:
+        """Stores what is due, for good."""
+        while self._store is not None:
+            await asyncio.sleep(POLL_S)
+            if time.monotonic() >= self._paused_until_s:
+                try:
+                    await self._turn()
+                except Exception:  # noqa: BLE001 - the loop's edge
+                    _log.exception("output could not be stored")
+                    self._pause()
+
+    async def _turn(self) -> None:
+        for key in list(self._live()):
+            run = self._run(key)
+            for name in STREAMS if run.prefix else ():
+                if run.streams[name].is_due(time.monotonic()) and not await self._tried(run, name):
+                    return
+        for key in sorted(self._late):
+            if await self._stored_late(key):
+                self._late.discard(key)
+                self._runs.pop(key, None)
+
+    async def _tried(self, run: _Run, name: str) -> bool:
+        try:
+            async with run.lock:
+                await self._store_chunk(run, name, is_over=False)
+        except (ObjectStoreError, OSError) as error:
+            if not self._retry_s:
+                _log.warning("output stays on this node until the store takes it: %s", error)
+            self._pause()
+            return False
+        self._retry_s = 0.0
+        return True
+
+    def _pause(self) -> None:
+        self._retry_s = min(RETRY_TO_S, max(RETRY_FROM_S, self._retry_s * 2))
+        self._paused_until_s = time.monotonic() + self._retry_s
+
+    async def finish(self, key: RunKey) -> str:
+        """Stores all that is left of a run that has ended; returns why not, or nothing."""
+        if self._store is None:
+            return ""
+        run = self._run(key)
+        try:
+            await self._store_rest(key, run)
+        except (ObjectStoreError, OSError) as error:
+            with contextlib.suppress(OSError):
+                (run.folder / UNSTORED).touch()
+            self._late.add(key)
+            self._pause()
+            return f"its output was not stored: {error}"
+        self._runs.pop(key, None)
+        return ""
+
+    async def _stored_late(self, key: RunKey) -> bool:
+        run = self._run(key)
+        if not await asyncio.to_thread(run.folder.exists):
+            return True
+        try:
+            await self._store_rest(key, run)
+        except (ObjectStoreError, OSError):
+            self._pause()
+            return False
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread((run.folder / UNSTORED).unlink)
+        return True
+
+    async def _store_rest(self, key: RunKey, run: _Run) -> None:
+        if not run.prefix:
+            await self._store_whole(key, run)
+            return
+        async with run.lock:
+            for name in STREAMS:
+                while await self._store_chunk(run, name, is_over=True):
+                    pass
+
+    async def _store_chunk(self, run: _Run, name: str, *, is_over: bool) -> bool:
+        stream = run.streams[name]
+        found = await asyncio.to_thread(stream.next_chunk)
+        if found is None:
+            return False
+        place, data, packed = found
+        if not is_over:
+            await asyncio.to_thread(run.note, name, place)
+        await self._put(f"{run.prefix}/{name}/{self._node}/{place.name}", packed)
+        stream.stored(place, data)
+        return True
+
+    async def _put(self, name: str, data: bytes) -> None:
+        if self._store is not None:
+            await self._store.put(name, data)
+
+    def _run(self, key: RunKey) -> _Run:
+        found = self._runs.get(key)
+        if found is None:
+            found = self._runs[key] = _Run(self._folders.path(key), self._prefix(key))
+        return found
+
+    def _prefix(self, key: RunKey) -> str:
+        """Empty for runs that a server of release 0.1.0 started: it reads whole files, which are stored when the run ends."""
+        order = self._folders.order(key)
+        return "" if order is None else order.output_prefix
+
+    async def _store_whole(self, key: RunKey, run: _Run) -> None:
+        for stream in STREAMS:
+            path, name = run.folder / stream, f"logs/{key.number}/{key.run}/{self._node}.{stream}"
+            try:
+                data = await asyncio.to_thread(path.read_bytes)
+            except FileNotFoundError:
+                continue
+            if dropped := read_base(str(path)):
+                await self._put(f"{name}.base", str(dropped).encode())
+            if data:
+                await self._put(name, data)

@@ -1,0 +1,210 @@
+"""Output on its way to the store: every byte once, whatever dies or is away."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lattice.agent.runs import uploads
+from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.uploads import UNSTORED, OutputUploads
+from lattice.agent.shim.output import RingFile, TimeMarks, read_times
+from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.testing import scenario
+from lattice.wire.files.chunks import CHUNK_BYTES, place_of, unpack
+
+KEY = RunKey(7, 1)
+PREFIX = "chem/-/a7/logs/run-1"
+
+
+class Killed(BaseException):
+    """The agent dies here."""
+
+
+class Store:
+    """Takes objects unless it is away; `dies` is asked before and after each of them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.is_away = False
+        self.dies: Iterator[bool] = itertools.repeat(False)
+
+    async def put(self, name: str, data: bytes) -> None:
+        if self.is_away:
+            raise ObjectStoreError("away")
+        if next(self.dies):
+            raise Killed
+        self.objects[name] = data
+        if next(self.dies):
+            raise Killed
+
+    def output(self, stream: str = "stdout") -> tuple[bytes, int]:
+        """All that is stored, and how many bytes are missing before or between; fails when a byte is there twice."""
+        whole, missing, end = b"", 0, 0
+        for name in sorted(self.objects):
+            place = place_of(name)
+            if place is not None and name.startswith(f"{PREFIX}/{stream}/n1/"):
+                assert place.offset >= end, "a byte is there twice"
+                missing += place.offset - end
+                data, marks = unpack(place, self.objects[name])
+                assert place.line == whole.count(b"\n") or missing
+                assert marks[0][0] == place.offset
+                whole, end = whole + data, place.offset + len(data)
+        return whole, missing
+
+
+class Node:
+    def __init__(self, folder: Path, store: Store, *, prefix: str = PREFIX, limit: int = 64 << 20) -> None:
+        self.folders, self.store = RunFolders(folder, reachable=False), store
+        order = StartOrder(key=KEY, output_prefix=prefix)
+        self.folder = self.folders.create(order, (0, 0), "shim")
+        self.ring = RingFile(str(self.folder / "stdout"), limit)
+        self.live = [KEY]
+        self.start_agent()
+
+    def start_agent(self) -> None:
+        self.uploads = OutputUploads(self.store, "n1", self.folders, lambda: self.live)
+        self.uploads.recall()
+
+    async def turn(self) -> None:
+        await self.uploads._turn()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "CHUNK_S", 0.0)
+
+
+@scenario
+async def test_a_chunk_waits_for_its_size_or_its_time(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store)
+    node.ring.write(b"x" * (CHUNK_BYTES - 1))
+    await node.turn()
+    assert store.output() == (b"", 0)
+    node.ring.write(b"yz")
+    await node.turn()
+    assert store.output() == (b"x" * (CHUNK_BYTES - 1) + b"y", 0)
+    node.live = []
+    assert await node.uploads.finish(KEY) == ""
+    assert store.output() == (b"x" * (CHUNK_BYTES - 1) + b"yz", 0)
+
+
+@pytest.mark.parametrize("dies_at", range(12))
+def test_an_agent_that_dies_at_any_moment_loses_and_doubles_nothing(
+    tmp_path: Path, at_once: None, dies_at: int
+) -> None:
+    async def story() -> None:
+        store = Store()
+        store.dies = (index == dies_at for index in itertools.count())
+        node, whole = Node(tmp_path, store), b""
+        for number in range(5):
+            line = b"line %d\n" % number
+            whole += line
+            node.ring.write(line)
+            try:
+                await node.turn()
+            except Killed:
+                node.start_agent()
+        node.live = []
+        try:
+            await node.uploads.finish(KEY)
+        except Killed:
+            node.start_agent()
+            await node.uploads.finish(KEY)
+        assert store.output() == (whole, 0)
+
+    asyncio.run(story())
+
+
+@scenario
+async def test_a_store_that_is_away_costs_nothing_while_the_node_has_room(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store)
+    store.is_away = True
+    node.ring.write(b"x" * CHUNK_BYTES)
+    await node.turn()
+    node.ring.write(b"y\n")
+    node.live = []
+    assert "was not stored: away" in await node.uploads.finish(KEY)
+    assert (node.folder / UNSTORED).exists()
+    node.start_agent()
+    await node.turn()
+    assert store.objects == {}
+    store.is_away = False
+    await node.turn()
+    assert store.output() == (b"x" * CHUNK_BYTES + b"y\n", 0)
+    assert not (node.folder / UNSTORED).exists()
+
+
+@scenario
+async def test_what_the_node_had_to_drop_is_a_gap_that_is_counted(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store, limit=1000)
+    node.ring.write(b"first\n")
+    await node.turn()
+    for _ in range(300):
+        node.ring.write(b"0123456789")
+    node.live = []
+    assert await node.uploads.finish(KEY) == ""
+    kept, missing = store.output()
+    assert len(kept) + missing == 3006
+    assert 0 < len(kept) <= 1000
+
+
+@scenario
+async def test_a_run_of_an_older_server_is_stored_as_that_server_reads_it(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store, prefix="", limit=8)
+    node.ring.write(b"0123456789")
+    await node.turn()
+    assert store.objects == {}
+    node.live = []
+    assert await node.uploads.finish(KEY) == ""
+    base = int(store.objects["logs/7/1/n1.stdout.base"])
+    assert store.objects["logs/7/1/n1.stdout"] == b"0123456789"[base:]
+
+
+@scenario
+async def test_a_run_whose_folder_is_gone_is_given_up(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store)
+    node.ring.write(b"x")
+    store.is_away, node.live = True, []
+    await node.uploads.finish(KEY)
+    node.folders.remove(KEY)
+    await node.turn()
+    assert node.uploads._late == set()
+
+
+def test_times_say_when_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = itertools.count(1_000_000_000, 5_000_000)
+    monkeypatch.setattr("lattice.agent.shim.output.time.time_ns", lambda: next(now))
+    path = str(tmp_path / "stdout")
+    ring = RingFile(path, 1 << 20)
+    assert read_times(path, 0, 10) == []
+    ring.write(b"abc")
+    (only,) = read_times(path, 0, 3)
+    assert only[0] == 0, "the time of the file, while there is one mark"
+    for _ in range(4):
+        ring.write(b"abc")
+    assert read_times(path, 0, 15) == [(0, 1000), (3, 1005), (6, 1010), (9, 1015), (12, 1020)]
+    assert read_times(path, 4, 10) == [(3, 1005), (6, 1010), (9, 1015)]
+    assert read_times(path, 14, 15) == [(12, 1020)]
+    assert read_times(path, 100, 200) == [(12, 1020)]
+
+
+def test_old_times_go_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = itertools.count(1_000_000_000, 1_000_000)
+    monkeypatch.setattr("lattice.agent.shim.output.time.time_ns", lambda: next(now))
+    monkeypatch.setattr("lattice.agent.shim.output.TIMES_LIMIT_BYTES", 64)
+    path = str(tmp_path / "stdout")
+    marks = TimeMarks(path)
+    for position in range(11):
+        marks.note(position)
+    marks.close()
+    assert read_times(path, 0, 100) == [(position, 1000 + position) for position in range(4, 11)]
+    assert read_times(path, 9, 10) == [(9, 1009)]
