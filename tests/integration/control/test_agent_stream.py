@@ -109,7 +109,7 @@ def test_cancel_stops_the_run_and_its_end_is_cancelled() -> None:
             await rig.until(lambda state: state.allocations[number].state is A.RUNNING)
             await rig.do(CancelAllocation(number=number))
             stop = (await agent.order()).stop_run
-            assert (stop.key.number, stop.why, stop.grace_s) == (number, "cancelled", 1.0)
+            assert (stop.key.number, stop.why, stop.grace_s) == (number, "cancelled by test", 1.0)
             await agent.report(number, 1, pb.PHASE_ENDED, 2, cause=pb.END_CAUSE_STOPPED)
             await rig.until(lambda state: state.allocations[number].state is A.CANCELLED)
 
