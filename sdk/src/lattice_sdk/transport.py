@@ -154,7 +154,7 @@ class Connection:
         self.is_used = False
         self.has_heard = False
         self._buffer = bytearray()
-        self._socket = connect(endpoint, ca_file)
+        self._socket = connect(endpoint, ca_file, min(timeout_s, CONNECT_TIMEOUT_S))
         self._is_idle = True
 
     @property
@@ -265,12 +265,12 @@ class Connection:
         return self._socket.recv(CHUNK)
 
 
-def connect(endpoint: Endpoint, ca_file: str = "") -> socket.socket:
+def connect(endpoint: Endpoint, ca_file: str = "", timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
     """A connected socket, wrapped in TLS where the scheme says so; `ca_file` is whom to trust instead of the system's authorities."""
     if endpoint.scheme == "unix":
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            plain.settimeout(CONNECT_TIMEOUT_S)
+            plain.settimeout(timeout_s)
             plain.connect(endpoint.host)
         except BaseException:
             plain.close()
@@ -278,7 +278,7 @@ def connect(endpoint: Endpoint, ca_file: str = "") -> socket.socket:
         return plain
     # As bytes: for a text, the resolver would load the tables of international names.
     address = (endpoint.host.encode("ascii"), endpoint.port)
-    plain = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)  # type: ignore[arg-type]
+    plain = socket.create_connection(address, timeout=timeout_s)  # type: ignore[arg-type]
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return plain if endpoint.scheme == "http" else _wrap(plain, endpoint.host, ca_file)
 

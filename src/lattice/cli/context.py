@@ -11,7 +11,8 @@ from typing import BinaryIO, Protocol
 from lattice.cli.config import Settings, load_settings
 from lattice.cli.errors import UsageError
 from lattice.cli.flags import Flags
-from lattice_sdk.client import Client
+from lattice_sdk.client import DEFAULT_TIMEOUT_S, Client
+from lattice_sdk.retry import DEFAULT_RETRY_FOR_S
 
 
 class Clock(Protocol):
@@ -67,6 +68,9 @@ def _open_missing() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
+READ_RETRY_FOR_S = 5.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Process:
     """What the program was started with."""
@@ -84,6 +88,7 @@ class Context:
 
     process: Process
     flags: Flags
+    is_read: bool = False  # the command only shows something
     has_raw_terminal: bool = False  # while keys go to a task and lines need their own carriage return
     _noted: str = ""  # the last note on a raw terminal
 
@@ -103,8 +108,8 @@ class Context:
     def client(self) -> Client:
         return self.connect()
 
-    def connect(self) -> Client:
-        """A new client, for another thread."""
+    def connect(self, *, answer_within_s: float | None = None) -> Client:
+        """A new client: for another thread, or one that gives up early and says nothing of it."""
         place = self.settings.place()
         if self.flags.verbose:
             self.streams.complain(f"Using {place.api_url} ({place.origin})\n")
@@ -114,7 +119,8 @@ class Context:
                 token=place.token,
                 token_file=place.token_file,
                 tenant=self.settings.tenant,
-                retry_for=self.flags.retry_for,
+                retry_for=self.retry_for_s() if answer_within_s is None else 0.0,
+                timeout=answer_within_s or DEFAULT_TIMEOUT_S,
                 stale=self.flags.stale,
                 note=self.note,
                 ca_file=self.settings.ca_file or None,
@@ -122,6 +128,12 @@ class Context:
             )
         except ValueError as error:
             raise UsageError(f"{place.origin}: {error}") from None
+
+    def retry_for_s(self) -> float:
+        """How long to ask a server that does not answer: nobody looks at an empty terminal for a minute."""
+        if self.flags.retry_for is not None:
+            return self.flags.retry_for
+        return READ_RETRY_FOR_S if self.is_read and self.streams.stdout.isatty() else DEFAULT_RETRY_FOR_S
 
     @property
     def output(self) -> str:

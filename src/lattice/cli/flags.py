@@ -3,8 +3,6 @@
 import argparse
 from dataclasses import dataclass
 
-from lattice_sdk.retry import DEFAULT_RETRY_FOR_S
-
 FORMATS = ("table", "wide", "json", "yaml")
 LONGEST_RETRY_S = 86400.0
 GLOBAL_FLAGS = "global flags"
@@ -26,7 +24,7 @@ class Flags:
     token_file: str | None = None
     ca_file: str | None = None
     insecure_http: bool = False
-    retry_for: float = DEFAULT_RETRY_FOR_S
+    retry_for: float | None = None
     stale: bool = False
 
 
@@ -80,7 +78,7 @@ def add_flags(parser: argparse.ArgumentParser, *, vcluster: bool) -> None:
         "--retry-for",
         metavar="S",
         type=_seconds,
-        help="retry unanswered requests for S seconds (default: 60, 0 = never)",
+        help="retry unanswered requests for S seconds, 0 = never (default: 60; 5 for listings on a terminal)",
     )
 
 

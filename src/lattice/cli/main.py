@@ -10,6 +10,7 @@ from lattice.cli.light_imports import collect_again  # isort: skip - comes befor
 from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, UsageError, describe, exit_code
 from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options
+from lattice.cli.registry import is_read_only
 from lattice_sdk.errors import LatticeError
 
 
@@ -64,7 +65,8 @@ def _run(line: Sequence[str], process: Process) -> int:
     command = load_command(found.leaf)
     options, flags = read_options(found, command, process)
     collect_again()
-    context = Context(process=process, flags=flags)
+    is_read = is_read_only(found.words) and not getattr(options, "watch", False)
+    context = Context(process=process, flags=flags, is_read=is_read)
     try:
         return command.run(options, context)
     finally:

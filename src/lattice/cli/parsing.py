@@ -99,18 +99,19 @@ class Parser(argparse.ArgumentParser):
             words = (_usage_word(action) for action in self._actions if not action.option_strings)
             self.usage = " ".join((self.prog, "[flags]", *words))
 
-    def format_help(self) -> str:
-        """The help page; global flags are described once, by `lattice --help`."""
+    def format_help(self, *, with_global: bool = False) -> str:
+        """The help page; the global flags only on request."""
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
         for group in self._action_groups:
-            if group.title != GLOBAL_FLAGS:
+            if with_global or group.title != GLOBAL_FLAGS:
                 formatter.start_section(group.title)
                 formatter.add_text(group.description)
                 formatter.add_arguments(group._group_actions)
                 formatter.end_section()
-        formatter.add_text("`lattice --help` lists the global flags.")
+        if not with_global:
+            formatter.add_text("`--help --all` shows the global flags too.")
         formatter.add_text(self.epilog)
         return formatter.format_help()
 
@@ -168,6 +169,7 @@ def find_command(line: Sequence[str]) -> Invocation:
         elif word == "--version" and not words:
             word, entry, words = "version", COMMANDS["version"], ("version",)
         elif word == "help" and not words:
+            _show_topic(head[position:])
             wants_help = True
         else:
             entry, words = _entry(entry, words, word), (*words, word)
@@ -177,6 +179,22 @@ def find_command(line: Sequence[str]) -> Invocation:
 def _is_for_default(rest: list[str]) -> bool:
     """Whether no subcommand follows: nothing does, or a flag of the default one."""
     return not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
+
+
+def _show_topic(rest: list[str]) -> None:
+    """HelpAsked for `lattice help TOPIC`; UsageError for a word that is neither a topic nor a command."""
+    word = next((word for word in rest if not word.startswith("-")), "")
+    if not word or word in COMMANDS:
+        return
+    from lattice.cli.topics import TOPICS, topic_text
+
+    if word in TOPICS or word == "topics":
+        raise HelpAsked(topic_text(word))
+    import difflib
+
+    close = difflib.get_close_matches(word, [*TOPICS, *COMMANDS], n=1)
+    hint = f"did you mean `lattice help {close[0]}`?" if close else "`lattice help topics` lists them"
+    raise UsageError(f'there is no help about "{word}"', hint=hint)
 
 
 def _leaf(branch: Branch) -> Leaf:
@@ -241,6 +259,7 @@ def overview(branch: Branch, words: tuple[str, ...]) -> str:
     lines += [f"  {word:<{width}}  {entry.summary}" for word, entry in shown.items()]
     lines += ["", f"`{called} COMMAND --help` shows the flags of a command and examples.", ""]
     if not words:
+        lines.insert(-1, "`lattice help topics` lists further pages.")
         lines += [_global_flags(), EXIT_CODES]
     return "\n".join(lines)
 
@@ -283,7 +302,7 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
         if rest and tail is not None:
             rest, tail = [*rest, "--", *tail], None
     if "--help" in arguments or "-h" in arguments:
-        raise HelpAsked(parser.format_help())
+        raise HelpAsked(parser.format_help(with_global="--all" in arguments))
     values = parser.values(arguments, None if command.takes_tail else tail)
     if command.takes_tail:
         values["tail"] = tail

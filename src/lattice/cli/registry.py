@@ -289,3 +289,13 @@ def leaves(
             yield (*words, word), entry
         else:
             yield from leaves(entry.entries, (*words, word))
+
+
+# By their first word, or below a branch by their last.
+_READS = frozenset({"status", "explain", "steps", "history", "usage", "report", "nodes", "whoami"})
+_READS_BELOW = frozenset({"list", "show", "status", "get", "query", "keys", "events", "inventory", "diff"})
+
+
+def is_read_only(words: tuple[str, ...]) -> bool:
+    """Whether the command shows something once, changes nothing and waits for nothing."""
+    return words[-1] in _READS_BELOW if len(words) > 1 else words[0] in _READS

@@ -34,13 +34,37 @@ def test_commands_and_flags_are_offered(cli: Cli) -> None:
 def test_names_seen_on_a_terminal_are_offered(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations", {"items": [allocation(17), allocation(18)]})
     api.on("GET", "/nodes", {"items": [{"id": "n1"}, {"id": "n2"}]})
-    cli("status")
-    assert offered(cli, "logs", "a") == []
     cli.is_terminal = True
     cli("status")
     cli("nodes")
+    cli.environment["LATTICE_API_URL"] = "http://127.0.0.1:1"
     assert offered(cli, "logs", "a1") == ["a17", "a18"]
     assert offered(cli, "node", "drain", "n") == ["n1", "n2"]
+
+
+def test_what_exists_now_is_offered_to_each_command(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(18)]})
+    assert offered(cli, "cancel", "a") == ["a18"]
+    assert api.last().parameter("state") == "Pending,Starting,Running,Stopping"
+    assert offered(cli, "suspend", "") == ["a18"]
+    assert api.last().parameter("state") == "Running"
+    assert offered(cli, "launch", "--alloc", "") == ["a18"]
+    api.on("GET", "/tenants", {"items": [{"name": "physics"}]})
+    assert offered(cli, "admin", "tenant", "show", "p") == ["physics"]
+    assert offered(cli, "submit", "--tenant=p") == ["--tenant=physics"]
+    api.on("GET", "/settings", {"items": [{"key": "agent.grace_s"}, {"key": "node.grace_s"}]})
+    assert offered(cli, "admin", "config", "set", "a") == ["agent.grace_s"]
+    api.on("GET", "/projects", {"items": [{"name": "quarks", "tenant": "physics"}]})
+    assert offered(cli, "project", "update", "") == ["quarks"]
+
+
+def test_without_a_server_completion_offers_what_was_seen(cli: Cli) -> None:
+    (cli.folder / ".cache" / "lattice").mkdir(parents=True)
+    cli.write(".cache/lattice/recent.json", '{"allocations": ["a7"], "nodes": ["n1"]}')
+    cli.environment["LATTICE_API_URL"] = "http://127.0.0.1:1"
+    assert offered(cli, "cancel", "") == ["a7"]
+    assert offered(cli, "node", "drain", "") == ["n1"]
+    assert offered(cli, "admin", "config", "get", "") == []
 
 
 def test_a_damaged_memory_is_no_obstacle(cli: Cli) -> None:

@@ -1,5 +1,6 @@
 """The program itself: signals, closed pipes, and what it leaves on its streams."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -7,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.runner import Cli, allocation
+from lattice.cli.context import Context, Process, Streams
+from lattice.cli.flags import Flags
+from lattice.cli.registry import COMMANDS, is_read_only
+from lattice.cli.topics import TOPICS, topic_text
+from tests.unit.cli.runner import Cli, Pipe, allocation
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 
 PROGRAM = str(Path(sys.executable).with_name("lattice"))
@@ -91,3 +96,50 @@ print(inspect.signature(lambda a, b=1: 0), dataclasses.inspect.isclass(int))
 """
     done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["False", "True True", "(a, b=1) True"]
+
+
+def test_help_about_a_topic(cli: Cli) -> None:
+    assert cli("help", "times").out.startswith("times: how to write times and durations")
+    assert "  dependencies   work that waits for other work\n" in cli("help", "topics").out
+    assert cli("help", "submit").out == cli("submit", "--help").out
+    unknown = cli("help", "tiems")
+    assert (unknown.code, unknown.err) == (
+        2,
+        'error: there is no help about "tiems"\n  hint: did you mean `lattice help times`?\n',
+    )
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_pages_of_topics_name_only_commands_that_exist(topic: str) -> None:
+    named = re.findall(r"lattice ((?:[a-z-]+ ?)+)", topic_text(topic))
+    assert [words for words in named if words.split()[0] not in {*COMMANDS, "help"}] == []
+
+
+def test_help_with_all_flags(cli: Cli) -> None:
+    assert "--token-file" not in cli("status", "--help").out
+    assert "--token-file" in cli("status", "--help", "--all").out
+
+
+def test_a_listing_on_a_terminal_gives_up_soon(cli: Cli) -> None:
+    def patience(*words: str, is_terminal: bool, retry_for: float | None = None) -> float:
+        streams = Streams(stdin=Pipe(), stdout=Pipe(is_terminal=is_terminal), stderr=Pipe())
+        context = Context(
+            process=Process(streams=streams), flags=Flags(retry_for=retry_for), is_read=is_read_only(words)
+        )
+        return context.retry_for_s()
+
+    assert patience("status", is_terminal=True) == 5
+    assert patience("admin", "tenant", "list", is_terminal=True) == 5
+    assert patience("status", is_terminal=False) == 60
+    assert patience("cancel", is_terminal=True) == patience("wait", is_terminal=True) == 60
+    assert patience("status", is_terminal=True, retry_for=20) == 20
+
+
+def test_settings_with_their_meaning(api: FakeApi, cli: Cli) -> None:
+    setting = {"key": "agent.grace_s", "value": 60, "default": "30", "help": "time between SIGTERM and SIGKILL"}
+    api.on("GET", "/settings", {"items": [setting]})
+    assert cli("admin", "config", "list").lines == ["KEY            VALUE", "agent.grace_s  60"]
+    assert cli("admin", "config", "list", "-o", "wide").lines == [
+        "KEY            VALUE  DEFAULT  MEANING",
+        "agent.grace_s  60     30       time between SIGTERM and SIGKILL",
+    ]

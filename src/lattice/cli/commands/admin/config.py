@@ -23,6 +23,8 @@ def _value(setting: Setting) -> str:
 COLUMNS: tuple[Column[Setting], ...] = (
     Column("KEY", lambda s: s.key),
     Column("VALUE", _value),
+    Column("DEFAULT", lambda s: s.default, is_wide=True),
+    Column("MEANING", lambda s: s.help, is_wide=True),
 )
 
 
@@ -75,4 +77,6 @@ SET = Command(
     run=run_set,
     examples=("lattice admin config set agent.grace_s=60",),
 )
-LIST = Command(options=Options, run=run_list, examples=("lattice admin config list",))
+LIST = Command(
+    options=Options, run=run_list, examples=("lattice admin config list", "lattice admin config list -o wide")
+)

@@ -36,7 +36,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, context: Context) -> int:
     address = server_address(options.server) or context.settings.address()
     ca_file, insecure = context.settings.ca_file, context.settings.insecure_http
-    policy = RetryPolicy(retry_for_s=context.flags.retry_for, note=context.note)
+    policy = RetryPolicy(retry_for_s=context.retry_for_s(), note=context.note)
     try:
         discovery = discover(address, ca_file=ca_file, policy=policy, insecure_http=insecure)
     except ValueError as error:
