@@ -1,7 +1,5 @@
 """Pages of `lattice help TOPIC`: what concerns several commands; imported only when asked for."""
 
-from lattice.cli.parsing import EXIT_CODES
-
 TOPICS: dict[str, tuple[str, str]] = {
     "times": (
         "how to write times and durations, and how they are shown",
@@ -42,9 +40,8 @@ a17 is the whole group, a17_3 one task, a17_[0-9] some.
 Every end that was not exit code 0 has one sentence, such as "a323 was killed at its walltime limit of 00:00:03".
 It is the last line of the stderr of the work, and status, explain, wait, mail and sacct (SystemComment) show it.
 `lattice explain ID` adds the last lines of stderr and the flag to change; `lattice resubmit ID` submits the work again.
-
-"""
-        + EXIT_CODES,
+`lattice --help` lists the exit codes.
+""",
     ),
     "environment": (
         "variables that `lattice` reads, and those that work finds",

@@ -44,8 +44,9 @@ _log = logging.getLogger(__name__)
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-server",
-        usage="%(prog)s --config FILE [flags]",
-        description="serve the API and the agents, and run the scheduler",
+        usage="%(prog)s --config FILE [flags]\n       %(prog)s init [flags]",
+        description="serve the API and the agents, and run the scheduler; "
+        "`init` writes all that a first server needs (see `lattice-server init --help`)",
     )
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="configuration file in YAML")
     parser.add_argument(
@@ -139,7 +140,10 @@ def _add_recovery(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["init"]:
+        _leave(_init(words[1:]))
+    options = build_parser().parse_args(words)
     try:
         _refuse_plain_secrets(options.overrides)
         config = load(options.config, ServerConfig, options.overrides)
@@ -166,6 +170,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     use_all_descriptors()
     _leave(run(config, secret, start_mode, options.join_token_file, accepts_loss=options.accept_loss))
+
+
+def _init(words: Sequence[str]) -> int:
+    from lattice.daemons.programs.server_init import init
+
+    try:
+        return init(words)
+    except ConfigError as error:
+        return _complain(error, EXIT_USAGE)
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
