@@ -130,7 +130,7 @@ class Context:
             raise UsageError(f"{place.origin}: {error}") from None
 
     def retry_for_s(self) -> float:
-        """How long to ask a server that does not answer: nobody looks at an empty terminal for a minute."""
+        """How long to ask a server that does not answer; a person at a terminal does not wait for a minute."""
         if self.flags.retry_for is not None:
             return self.flags.retry_for
         return READ_RETRY_FOR_S if self.is_read and self.streams.stdout.isatty() else DEFAULT_RETRY_FOR_S

@@ -33,7 +33,7 @@ _KINDS = {
     ("dag",): "dags",
 }
 _FLAG_KINDS = {"--tenant": "tenants", "-t": "tenants", "--vcluster": "vclusters", "--project": "projects"}
-ASK_FOR_S = 0.5  # nobody waits longer for a suggestion
+ASK_FOR_S = 0.5  # a suggestion that comes later is of no use
 MOST = 200
 STATES = ("Pending", "Running", "Completed", "Failed", "Cancelled")
 
