@@ -34,7 +34,7 @@ _KINDS = {
 }
 _FLAG_KINDS = {"--tenant": "tenants", "-t": "tenants", "--vcluster": "vclusters", "--project": "projects"}
 ASK_FOR_S = 0.5  # a suggestion that comes later is of no use
-MOST = 200
+MAX_NAMES = 200
 STATES = ("Pending", "Running", "Completed", "Failed", "Cancelled")
 
 
@@ -112,7 +112,7 @@ class Names:
         from lattice_sdk.models.records import AllocationFilter
 
         def ask(client: Client) -> list[str]:
-            return [each.id for each in client.list_allocations(AllocationFilter(states=states), limit=MOST).items]
+            return [each.id for each in client.list_allocations(AllocationFilter(states=states), limit=MAX_NAMES).items]
 
         found = self._asked(ask)
         return self._recent().allocations if found is None else found
@@ -128,7 +128,7 @@ class Names:
         }
         found = self._asked(calls[kind])
         if found is not None:
-            return found[:MOST]
+            return found[:MAX_NAMES]
         recent = self._recent()
         return {"nodes": recent.nodes, "vclusters": recent.vclusters}.get(kind, [])
 
