@@ -14,6 +14,7 @@ from lattice.testing import LocalCluster, eventually
 from lattice_sdk import Client, Submission
 from tests.conftest import require_program
 from tests.e2e.quorum_load import MANY, Load, kill_both, wait_agreeing, wait_healthy
+from tests.e2e.web_terminal import socket_at
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
 
@@ -104,6 +105,35 @@ def test_work_and_streams_of_agents_outlive_the_leader(servers: LocalCluster) ->
         for one in running:
             servers.delete(f"/allocations/{one['id']}")
             servers.wait_end(one["id"])
+
+
+def test_a_terminal_at_a_follower_outlives_the_leader_byte_for_byte(servers: LocalCluster) -> None:
+    """Numbered lines are typed into a program that returns them as they are, while the leader is killed twice."""
+    running = servers.submit("sleep 1000")
+    servers.wait_state(running["id"], "Running")
+    lines = [b"line %d of the many that are typed here\n" % number for number in range(2000)]
+    wanted = b"ready\n" + b"".join(lines)
+    try:
+        for _ in range(2):
+            leader = servers.leader()
+            here = next(name for name in servers.urls if name != leader)
+            path, command = f"/allocations/{running['id']}/attach", "stty raw -echo; echo ready; exec cat"
+            with socket_at(servers, path, server=here, command=command) as person:
+                person.listen(until=b"ready\n")
+                for line in lines[:500]:
+                    person.socket.send(line)
+                person.listen(until=lines[100])
+                kill_both(servers, leader)
+                for line in lines[500:]:
+                    person.socket.send(line)
+                assert person.listen(until=lines[-1]) == wanted
+                person.say(type="signal", signal="SIGHUP")
+                person.listen()
+                assert person.last("exit")
+            wait_healthy(servers)
+    finally:
+        servers.delete(f"/allocations/{running['id']}")
+        servers.wait_end(running["id"])
 
 
 def check_streams(said: dict[Path, str], died: str) -> None:

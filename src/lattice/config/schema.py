@@ -145,6 +145,8 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     grpc_tls: GrpcTlsSection = GrpcTlsSection()
     # URL of the REST API for workloads; empty = the address where REST listens
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
+    # origins (https://portal.example) whose pages may open terminals here, besides this server's own
+    allowed_origins: list[str] = []
     allocation_token_lifetime: Period = 86400.0  # longest lifetime of a workload's token; longer work gets new ones
     limits: ConnectionLimits = ConnectionLimits()
 

@@ -9,6 +9,8 @@ from grpc_reflection.v1alpha import reflection
 from lattice.api.grpc.contract import PACKAGE
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.strangers import OpenHealth, OpenReflection, SlowReads
+from lattice.api.grpc.terminals import NAME as TERMINALS
+from lattice.api.grpc.terminals import TerminalService
 
 _AGENTS = f"{PACKAGE}.AgentService"
 Status = health_pb2.HealthCheckResponse.ServingStatus
@@ -34,13 +36,17 @@ class Health:
             await self._servicer.set(name, status)
 
 
-def offer(server: grpc.aio.Server, operations: OperationServices) -> Health:
+def offer(server: grpc.aio.Server, operations: OperationServices, terminals: TerminalService | None = None) -> Health:
     """Adds everything to the server; the health says "not serving" until it is switched on."""
     operations.add_to(server)
-    checks = Health(operations.names)
+    own = operations.names
+    if terminals is not None:
+        terminals.add_to(server)
+        own = (*own, TERMINALS)
+    checks = Health(own)
     reads = SlowReads()
     checks.add_to(server, reads)
-    names = (_AGENTS, *operations.names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    names = (_AGENTS, *own, health.SERVICE_NAME, reflection.SERVICE_NAME)
     OpenReflection(names, reads).add_to(server)
     return checks
 

@@ -56,7 +56,7 @@ class RestApp:
             await _lifespan(receive, send)
             return
         if kind != "http":
-            # Nothing here speaks WebSocket yet; closing before accepting answers 403.
+            # `Sockets` answers those; closing before accepting answers 403.
             await send({"type": "websocket.close", "code": 1008})
             return
         path: str = scope["path"]

@@ -89,7 +89,10 @@ class HttpConnection(HttpToolsProtocol):
             self.logger.warning(message)
             self.send_400_response(message)
         except httptools.HttpParserUpgrade:
-            self._unsupported_upgrade_warning()
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+            else:
+                self._unsupported_upgrade_warning()
 
     def on_headers_complete(self) -> None:
         parser, scope = self.parser, self.scope
@@ -97,6 +100,8 @@ class HttpConnection(HttpToolsProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         if version != "1.1":
             scope["http_version"] = version
+        if parser.should_upgrade() and self._should_upgrade():
+            return  # `data_received` hands the connection on
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
         scope["path"] = urllib.parse.unquote(path) if "%" in path else path
@@ -132,7 +137,9 @@ class HttpConnection(HttpToolsProtocol):
         cycle.message_event.set()
 
     def on_message_complete(self) -> None:
-        cycle = self.cycle
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None:
+            return  # it becomes a WebSocket
         if not cycle.response_complete:
             cycle.more_body = False
             cycle.message_event.set()

@@ -11,6 +11,9 @@ from starlette.types import ASGIApp
 from lattice.api.rest.responses import HttpConnection
 
 _LOOK_AGAIN_S = 0.001
+MAX_FRAME = 2 << 20
+# A connection that does not answer for a minute and a half is gone.
+PING_EVERY_S, PING_TIMEOUT_S = 30.0, 60.0
 
 
 class NotListening(Exception):
@@ -34,12 +37,18 @@ class RestServer(uvicorn.Server):
         return task
 
 
-def server_settings(app: ASGIApp, http: type[HttpConnection], *, patience_s: int) -> uvicorn.Config:
-    """Settings of every listener: our own log, no WebSockets, no trusted proxy headers."""
+def server_settings(
+    app: ASGIApp, http: type[HttpConnection], *, patience_s: int, has_sockets: bool = False
+) -> uvicorn.Config:
+    """Settings of every listener: our own log, no trusted proxy headers, WebSockets only where there are terminals."""
     return uvicorn.Config(
         app,
         http=http,
-        ws="none",
+        ws="websockets-sansio" if has_sockets else "none",
+        ws_max_size=MAX_FRAME,
+        ws_ping_interval=PING_EVERY_S,
+        ws_ping_timeout=PING_TIMEOUT_S,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,

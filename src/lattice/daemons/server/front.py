@@ -15,8 +15,10 @@ from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_credentials
 from lattice.api.grpc.server import BindFailed, build_server
+from lattice.api.grpc.terminals import TerminalService
 from lattice.api.rest.app import StartupGate
 from lattice.api.rest.server import NotListening, RestServer, server_settings
+from lattice.api.sockets.websocket import Sockets
 from lattice.config.schema import ServerConfig
 from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.http_limits import BoundedProtocol, bounded, descriptors, grpc_shares, http_limits
@@ -78,7 +80,8 @@ class Front:
     async def start_rest(self, bound: socket) -> None:
         """Answers from the start; requests that need the complete state are refused until the gate opens."""
         limits = http_limits(self._config.api.limits)
-        settings = server_settings(self.gate, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S)
+        app = Sockets(self.gate, self._config.api.allowed_origins)
+        settings = server_settings(app, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S, has_sockets=True)
         if self._tls is not None:
             context = self._tls.context
             settings.ssl_context_factory = lambda _config, _default: context
@@ -105,7 +108,7 @@ class Front:
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._grpc_address = Address(address.host, port)
-        self._health = offer(self._grpc, self.operations)
+        self._health = offer(self._grpc, self.operations, TerminalService(self.gate))
         self._agent_listener.issue_on(self._grpc)
         tls = self._config.api.grpc_tls
         if not tls.listen:

@@ -206,6 +206,19 @@ class BoundedProtocol(HttpConnection):
         if not self._is_refused:
             super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        """The connection continues as another protocol, and counts until that one ends."""
+        self._is_in_head = self._is_in_body = False
+        super().handle_websocket_upgrade()
+        upgraded = self.transport.get_protocol()
+        ended = upgraded.connection_lost
+
+        def connection_lost(error: Exception | None) -> None:
+            self.gate.leave(self)
+            ended(error)
+
+        upgraded.connection_lost = connection_lost  # type: ignore[assignment, method-assign] # nothing else tells its end
+
     def check_time(self, now: float) -> None:
         """Closes it when its head, or the next part of its body, is overdue."""
         limits = self.gate.limits
