@@ -72,7 +72,7 @@ def _add_rpc(interface: Interface, rpc: Rpc, file: str) -> None:
     asked = rpc.operation.request
     _add_record(interface, asked, file, rpc.request_message)
     answer = rpc.response
-    if answer.kind == "text":
+    if answer.kind in ("text", "tunnel"):
         fields = {"data": "optional bytes", "dropped": "optional int64"}
         says = "Some bytes; `dropped` more should stand before them and are gone."
         interface.add(Message(TEXT_PIECE, fields, says, file=file), TEXT_PIECE)

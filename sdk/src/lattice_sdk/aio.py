@@ -1,5 +1,6 @@
 """The client that awaits: for services, agents and notebooks, where a loop runs already."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -27,6 +28,7 @@ from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine, Page
 from lattice_sdk.operation import Awaiting, Steps
+from lattice_sdk.ports.tunnels import Tunnel, open_tunnel
 from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.transport import Endpoint, parse_endpoints
@@ -204,6 +206,10 @@ class LatticeClient(Awaiting, Calls):
         await reader.begin()
         async for allocation in completed_async(self, names, changes(reader), deadline):
             yield allocation
+
+    async def connect_port(self, allocation_id: str, port: int | str, *, node: str = "") -> Tunnel:
+        """A connection to a port on which a process of a running allocation listens. It waits when it reads and writes: use threads."""
+        return await asyncio.to_thread(open_tunnel, self._session.twin(), allocation_id, port, node)
 
     def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> AsyncStepStream:
         """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""

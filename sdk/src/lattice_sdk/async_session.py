@@ -10,7 +10,7 @@ import httpx
 from lattice_sdk.auth import TokenSource
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.retry import Attempts, RetryPolicy
-from lattice_sdk.session import ASK_AGAIN, Request, answered_error, at_any_age, explain, is_hopeless
+from lattice_sdk.session import ASK_AGAIN, Request, Session, answered_error, at_any_age, explain, is_hopeless
 from lattice_sdk.transport import CONNECT_TIMEOUT_S, Endpoint, ProtocolError
 
 T = TypeVar("T")
@@ -67,6 +67,17 @@ class AsyncSession:
     @property
     def addresses(self) -> tuple[str, ...]:
         return tuple(str(endpoint) for endpoint in self._endpoints)
+
+    def twin(self) -> Session:
+        """One that waits, with the same servers and token, for another thread."""
+        return Session(
+            self._endpoints,
+            self._token,
+            policy=self._policy,
+            timeout_s=self._timeout_s,
+            headers=self._headers,
+            ca_file=self._ca_file,
+        )
 
     async def close(self) -> None:
         clients, self._clients = self._clients, {}

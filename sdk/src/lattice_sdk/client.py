@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lattice_sdk.auth import KeptLogin, TokenSource, given_token, no_token, token_file
 from lattice_sdk.calls.allocations import EVERYTHING, seconds
@@ -29,6 +29,9 @@ from lattice_sdk.session import Session
 from lattice_sdk.step_streams import StepStream
 from lattice_sdk.streams import EventReader, LogStream, Watch
 from lattice_sdk.transport import Endpoint, parse_endpoints
+
+if TYPE_CHECKING:
+    from lattice_sdk.ports.tunnels import Tunnel
 
 T = TypeVar("T")
 
@@ -194,6 +197,12 @@ class Client(Blocking, Calls):
         # A session of its own: the stream is read by another thread.
         reader = EventReader(self._session.twin(), watch_request(watched(names), None, (), ("allocation",)))
         return completed(self, names, Watch(reader), deadline)
+
+    def connect_port(self, allocation_id: str, port: int | str, *, node: str = "") -> "Tunnel":
+        """A connection to a port on which a process of a running allocation listens, on its first node or another one of it."""
+        from lattice_sdk.ports.tunnels import open_tunnel
+
+        return open_tunnel(self._session, allocation_id, port, node)
 
     def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> StepStream:
         """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""

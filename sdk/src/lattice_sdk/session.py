@@ -19,7 +19,7 @@ from lattice_sdk.errors import (
 )
 from lattice_sdk.protocol import advice
 from lattice_sdk.retry import Attempts, RetryPolicy
-from lattice_sdk.transport import Answer, Connection, Endpoint, ProtocolError, quote
+from lattice_sdk.transport import UPGRADED, Answer, Connection, Endpoint, ProtocolError, quote
 
 T = TypeVar("T")
 Query = Sequence[tuple[str, str]]
@@ -291,7 +291,7 @@ class Session:
 
     def _open_once(self, request: Request) -> Stream:
         stream = self._any_server(lambda: self._begin(request))
-        if stream.answer.status == 200:
+        if stream.answer.status in (200, UPGRADED):
             return stream
         self._accepted(stream.answer.status, self._rest(stream))
         raise BadAnswer(f"{self.endpoint} sent nothing to read")

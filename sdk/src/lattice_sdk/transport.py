@@ -13,6 +13,7 @@ from typing import NamedTuple
 CHUNK = 65536
 MAX_HEAD = 65536
 CONNECT_TIMEOUT_S = 5.0
+UPGRADED = 101
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -170,6 +171,12 @@ class Connection:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
+    def detach(self) -> tuple[socket.socket, bytes]:
+        """The socket of a connection that was upgraded, without a time limit, and what came behind the head."""
+        self._is_idle = False
+        self._socket.settimeout(None)
+        return self._socket, bytes(self._buffer)
+
     def finish(self, *, keep: bool) -> None:
         self._is_idle = keep
         self.is_used = True
@@ -231,7 +238,7 @@ class Connection:
                 name, _, value = line.decode("latin-1").partition(":")
                 headers[name.strip().lower()] = value.strip()
             status = int(words[1])
-            if status >= 200:
+            if status >= 200 or status == UPGRADED:
                 return Answer(self, status, headers)
 
     def line(self) -> bytes:

@@ -38,6 +38,9 @@ class OutboxClosed(Exception):
     """Another outbox has taken its place."""
 
 
+Dial = Callable[[], tuple[grpc.aio.Channel, str]]
+
+
 class Outbox:
     """What is to be sent on one stream: control messages first, output as there is room."""
 
@@ -50,6 +53,7 @@ class Outbox:
         self._soon: list[pb.AgentMessage] = []
         self._beat: pb.AgentMessage | None = None  # the one that waits
         self.takes_batches = False  # said by the server
+        self.dial: Dial | None = None  # a further connection to the same server, and the token for it
 
     def post(self, message: pb.AgentMessage) -> bool:
         """Queue a control message; False when there are too many. Reports are repeated by the state anyway."""
@@ -165,9 +169,11 @@ class Connector:
         handler: Handler,
         node: str = "",
         open_channel: Callable[[str], AbstractAsyncContextManager[grpc.aio.Channel]] = open_channel,
+        dial: Callable[[str], grpc.aio.Channel] | None = None,
     ) -> None:
         self._endpoints = preferred(endpoints, node)
         self._open_channel = open_channel
+        self._dial = dial
         self._token = token
         self._handler = handler
 
@@ -202,7 +208,8 @@ class Connector:
             token = self._token()
         except OSError as error:
             raise ServerGone(f"cannot read the token: {error}", answered=False) from error
-        line = _Line()
+        dial = self._dial
+        line = _Line(None if dial is None else lambda: (dial(endpoint), self._token()))
         async with self._open_channel(endpoint) as channel:
             call = open_stream(channel, token)
             self._handler.opened(line.outbox)
@@ -251,11 +258,13 @@ class Connector:
 class _Line:
     """The outbox that is being sent from; a new one for each registration on the same stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, dial: Dial | None) -> None:
         self.outbox = Outbox()
+        self.outbox.dial = dial
 
     def renew(self) -> Outbox:
         old, self.outbox = self.outbox, Outbox()
+        self.outbox.dial = old.dial
         old.close()
         return self.outbox
 

@@ -86,6 +86,7 @@ from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, 
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
+from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
 from lattice.ports.quorum.object_store import ObjectStore
@@ -127,8 +128,7 @@ class Driver:
         )
         self._uploads = OutputUploads(store, facts.node_id, self._folders, self._live_runs)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stimuli: deque[Stimulus] = deque()
-        self._feeding, self._shim_id = False, ""
+        self._stimuli, self._feeding, self._shim_id = deque[Stimulus](), False, ""
         self._shim: ShimClient | None = None
         self._shim_can = ShimMessage()  # what it said of itself
         self._early_ends: list[ShimMessage] = []
@@ -164,6 +164,7 @@ class Driver:
         self.keeper = InventoryKeeper(
             settings.inventory, self._post, hardware=settings.hardware, every_s=settings.look_every_s
         )
+        self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
             declared_gpus=facts.gpus,
@@ -171,8 +172,6 @@ class Driver:
             fingerprint=lambda: self.keeper.fingerprint,
         )
         self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
-
-    # Life.
 
     async def start(self) -> None:
         """Find or start the shim and recall the runs; raises ShimUnavailable."""
@@ -374,6 +373,7 @@ class Driver:
             or self.keeper.received(message)
             or self._steps.received(message)
             or self._image_questions.received(message)
+            or self._bulk.received(message, self._outbox)
             or self._readers is None
             or self._outbox is None
         ):

@@ -98,6 +98,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     runs: tuple[ShimRecord, ...] = ()
     steps: tuple[StepStatus, ...] = ()
     groups: tuple[GroupFigures, ...] = ()  # what was measured
+    pids: tuple[int, ...] = ()  # of a run
     cgroup: bool = False
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
     pmix_service: bool = False  # the same of PMIx

@@ -1,12 +1,13 @@
 """Answers that are not just one record under the usual status: another status, text or events that come piece by piece."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
 
 from lattice.api.limits import MAX_DECODED_HERE, MAX_ENCODED_HERE
+from lattice.ports.nodes.tunnels import Tunnel
 from lattice.wire.slurm.commands import SlurmAnswer
 
 T = TypeVar("T")
@@ -25,6 +26,14 @@ class TextAnswer:
     """Bytes as they are."""
 
     pieces: AsyncGenerator[TextPiece, None]
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelAnswer:
+    """A connection, made when the wire is ready to carry it; `release` is called when that is over or was never begun."""
+
+    connect: Callable[[], Awaitable[Tunnel]]
+    release: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,13 @@ class ApiError(Exception):
         return STATUS[self.view.code]
 
 
+def not_a_tunnel() -> ApiError:
+    """The answer on a wire, or to a request, that cannot carry a connection."""
+    return ApiError(
+        "invalid", "this operation needs a connection of its own", hint="ask over REST with Upgrade: lattice-tunnel"
+    )
+
+
 def starting() -> ApiError:
     """The answer of a server whose state is not complete yet."""
     return ApiError("unavailable", "the server is starting", hint="try again in a moment")

@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TunnelAnswer
 from lattice.api.operations.table import Operation
 from lattice.wire.shapes import NoShape, message_name
 
@@ -31,13 +31,13 @@ TEXT_PIECE = "TextPiece"
 class Response:
     """`records` are what an answer or an event may be; more than one means a choice. `item` is that of a page."""
 
-    kind: Literal["record", "choice", "events", "text"]
+    kind: Literal["record", "choice", "events", "text", "tunnel"]
     message: str
     records: tuple[type[Struct], ...] = ()
 
     @property
     def is_stream(self) -> bool:
-        return self.kind in ("events", "text")
+        return self.kind in ("events", "text", "tunnel")
 
 
 def service_of(operation: Operation) -> Service:
@@ -51,6 +51,8 @@ def response_of(operation: Operation) -> Response:
     own = f"{camel(operation.name)}Response"
     if said is TextAnswer:
         return Response("text", TEXT_PIECE)
+    if said is TunnelAnswer:
+        return Response("tunnel", TEXT_PIECE)
     if get_origin(said) is EventAnswer:
         return Response("events", own, _records(operation, get_args(said)[0]))
     records = _records(operation, said)

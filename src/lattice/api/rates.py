@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from lattice.api.answers import EventAnswer, TextAnswer
+from lattice.api.answers import EventAnswer, TextAnswer, TunnelAnswer
 from lattice.api.errors import ApiError
 from lattice.ports.site.identity import Identity
 
@@ -33,6 +33,7 @@ CONCURRENCY = {
     "watch": "watch_max_concurrent",
     "wait": "wait_max_concurrent",
     "follow_step": "follow_step_max_concurrent",
+    "connect_port": "connect_port_max_concurrent",
 }
 DEFAULTS: Mapping[str, int] = {
     "attach_max_concurrent": 5,
@@ -47,7 +48,11 @@ DEFAULTS: Mapping[str, int] = {
     BURST: 5000,
 }
 # These stand in the servers' configuration alone, not among the settings of the cluster.
-OF_SERVERS: Mapping[str, int] = {"wait_max_concurrent": 1000, "follow_step_max_concurrent": 1000}
+OF_SERVERS: Mapping[str, int] = {
+    "wait_max_concurrent": 1000,
+    "follow_step_max_concurrent": 1000,
+    "connect_port_max_concurrent": 256,
+}
 # A developer's loops and benches are not to notice them.
 GENEROUS: Mapping[str, int] = {
     **DEFAULTS,
@@ -191,6 +196,8 @@ class Lease:
             return EventAnswer(_Leased(answer.events, self))
         if isinstance(answer, TextAnswer):
             return TextAnswer(_Leased(answer.pieces, self))
+        if isinstance(answer, TunnelAnswer):
+            return TunnelAnswer(answer.connect, self.close)
         self.close()
         return answer
 

@@ -242,6 +242,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "launch": Leaf("work.launch", "run tasks on the nodes of a running allocation"),
     "session": SESSION,
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
+    "forward": Leaf("ports.forward", "reach ports of a running allocation on this machine"),
     "steps": Leaf("work.steps", "list the steps of an allocation"),
     "wait": Leaf("work.wait", "wait for allocations to finish"),
     "logs": Leaf("work.logs", "show the output of an allocation"),

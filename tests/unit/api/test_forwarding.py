@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lattice.api.rest import forwarding
 from lattice.api.rest.exchange import Pool
 from lattice.api.rest.forwarding import Forwarding
+from lattice.api.rest.lines import UPGRADE
 from lattice.api.rest.peers import PEER
 from lattice.ports.site.identity import Unauthenticated
 
@@ -314,5 +315,93 @@ def test_where_a_majority_is_known_to_be_missing_a_request_is_refused_at_once() 
         status, _, body = await ask(app, "GET", "/v1/nodes")
         assert (status, b"no server leads now" in body) == (503, True)
         assert time.monotonic() - began < 2
+
+    run(scenario())
+
+
+class Client:
+    """The connection of a client, as `Line` has it."""
+
+    def __init__(self) -> None:
+        self.sent: asyncio.Queue[bytes] = asyncio.Queue()
+        self.heard = b""
+        self.is_closed = False
+
+    async def read(self) -> bytes:
+        return await self.sent.get()
+
+    async def write(self, *pieces: bytes) -> None:
+        self.heard += b"".join(pieces)
+        if self.heard.endswith(b"end"):
+            self.sent.put_nowait(b"")
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def ask_for_tunnel(app: ASGIApp, client: Client) -> list[Message]:
+    answer: list[Message] = []
+
+    async def send(message: Message) -> None:
+        answer.append(message)
+
+    path = "/v1/allocations/a1/ports/80/connect"
+    asked: Scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+    await app({**asked, UPGRADE: lambda: client}, _nothing, send)
+    return answer
+
+
+async def _nothing() -> Message:
+    raise AssertionError
+
+
+def test_a_tunnel_is_handed_to_the_leader_and_carried_as_it_is() -> None:
+    async def scenario() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"connection: upgrade\r\nupgrade: lattice-tunnel" in head
+            writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\nearly ")
+            writer.write(await reader.readexactly(3) + b" end")
+            await writer.drain()
+            await reader.read()
+            writer.close()
+
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        client = Client()
+        client.sent.put_nowait(b"abc")
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        assert await ask_for_tunnel(follower(Leading(url)), client) == []
+        assert (client.heard, client.is_closed) == (b"early abc end", True)
+        listener.close()
+
+    run(scenario())
+
+
+def test_a_tunnel_that_the_leader_refuses_is_refused_in_its_words() -> None:
+    async def scenario() -> None:
+        async with other_server(
+            lambda _: says("no", "403 Forbidden", "x-request-id: 7", "connection: close")
+        ) as leader:
+            answer = await ask_for_tunnel(follower(Leading(leader.url)), Client())
+        assert (answer[0]["status"], answer[1]["body"]) == (403, b"no")
+        assert dict(answer[0]["headers"])[b"x-request-id"] == b"7"
+
+    run(scenario())
+
+
+def test_a_tunnel_waits_for_the_next_leader() -> None:
+    async def scenario() -> None:
+        def refuse(_: Seen) -> bytes:
+            leading.change(second.url)
+            return says("not me", "503 Service Unavailable", "x-lattice-not-leading: 1", "connection: close")
+
+        leading = Leading()
+        async with (
+            other_server(lambda _: says("here", "409 Conflict", "connection: close")) as second,
+            other_server(refuse) as first,
+        ):
+            leading.url = first.url
+            answer = await ask_for_tunnel(follower(leading), Client())
+        assert (answer[0]["status"], answer[1]["body"]) == (409, b"here")
 
     run(scenario())

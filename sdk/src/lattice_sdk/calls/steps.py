@@ -6,7 +6,7 @@ import msgspec
 
 from lattice_sdk.models.records import Page
 from lattice_sdk.models.runs import LiveUsage
-from lattice_sdk.models.steps import InputTaken, Step, StepRequest, TerminalRequest
+from lattice_sdk.models.steps import InputTaken, OpenPort, Step, StepRequest, TerminalRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
 
@@ -27,6 +27,12 @@ class StepCalls:
     def list_steps(self, allocation_id: str) -> Steps[list[Step]]:
         """The steps of an allocation, by number."""
         return everything(at("allocations", allocation_id, "steps"), Page[Step])
+
+    @operation
+    def list_ports(self, allocation_id: str, *, node: str = "") -> Steps[list[OpenPort]]:
+        """The ports on which processes of a running allocation listen, on its first node or another one of it."""
+        path = at("allocations", allocation_id, "ports")
+        return everything(path, Page[OpenPort], (("node", node),) if node else ())
 
     @operation
     def live_usage(self, allocation_id: str) -> Steps[LiveUsage]:

@@ -111,3 +111,13 @@ class StepResult(Struct, frozen=True, kw_only=True):
     lost: int = 0
     message: str = ""
     failures: list[str] = []
+
+
+class OpenPort(Struct, frozen=True, kw_only=True):
+    """A port on which a process of the allocation listens; `address` is what it is bound to."""
+
+    port: int
+    node: str = ""
+    address: str = ""
+    program: str = ""
+    pid: int = 0

@@ -109,6 +109,8 @@ class RunTable:
             return self._start(link, request)
         if operation == "list":
             return self._list()
+        if operation == "processes":
+            return self._processes(_key(request))
         if operation == "measure":
             return self._measure(_key(request) if "number" in request else None)
         if operation == "shutdown":
@@ -201,6 +203,12 @@ class RunTable:
             for (number, run, step), group in groups
         ]
         return {"ok": True, "groups": figures}
+
+    def _processes(self, key: Key) -> Body:
+        """Living processes of the run and of its steps."""
+        run = self._live.get(key)
+        groups = [group for _, group in self._steps.groups_of(key)] + ([run.group] if run and run.group else [])
+        return {"ok": True, "pids": sorted({pid for group in groups for pid in group.pids()})}
 
     def _forget(self, key: Key, _request: Body) -> Body:
         if key in self._live:

@@ -40,6 +40,7 @@ class Permission(StrEnum):
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     ATTACH = "allocation:attach"  # a terminal inside it, as its user: the owner alone
     STEER = "allocation:steer"  # input, signals, window and end of a step; of one that is no terminal with LAUNCH alone
+    FORWARD = "allocation:forward"  # connections to its ports: the owner alone
     READ_DETAILS = "allocation:details"  # script, arguments, environment
     READ_OUTPUT = "allocation:output"
     READ_NODES = "node:read"
@@ -87,6 +88,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.LAUNCH:          (_O, _O, _O, _O, _N, _N, _N, _O, _N),
     Permission.ATTACH:          (_O, _O, _O, _O, _N, _N, _O, _O, _N),
     Permission.STEER:           (_O, _O, _O, _O, _N, _N, _O, _O, _N),
+    Permission.FORWARD:         (_O, _O, _O, _O, _N, _N, _N, _O, _N),
     Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N, _O, _N),
     Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _O, _O, _N),
     Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N, _N, _A, _N),

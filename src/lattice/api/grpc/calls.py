@@ -14,9 +14,18 @@ import grpc
 
 from lattice.api.access.admission import TWICE, admit
 from lattice.api.access.revalidation import StreamAuthorization
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece, is_long
+from lattice.api.answers import (
+    Drawn,
+    EventAnswer,
+    OtherStatus,
+    ServerEvent,
+    TextAnswer,
+    TextPiece,
+    TunnelAnswer,
+    is_long,
+)
 from lattice.api.context import Context
-from lattice.api.errors import ApiError, translated
+from lattice.api.errors import ApiError, not_a_tunnel, translated
 from lattice.api.grpc.contract import PACKAGE, Rpc, message_class
 from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
@@ -72,7 +81,7 @@ class Call:
         response = rpc.response
         if response.kind == "events":
             self._encode_event = event_writer(response)
-        elif response.kind == "text":
+        elif response.kind in ("text", "tunnel"):
             self._piece = message_class(response.message)
         else:
             self._encode = answer_writer(response)
@@ -108,6 +117,9 @@ class Call:
                 async with aclosing(answer.pieces) as text:
                     async for piece in text:
                         yield self._encoded_piece(piece)
+            elif isinstance(answer, TunnelAnswer):
+                answer.release()
+                raise not_a_tunnel()
             elif isinstance(answer, EventAnswer):
                 standing = StreamAuthorization(services, self._operation, caller.authorization, identity)
                 events = _while_allowed(answer, standing)

@@ -4,8 +4,9 @@ import grpc
 
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES
-from lattice.api.grpc.relay.service import RelayService
+from lattice.api.grpc.relay.service import BULK_SERVICE, RelayService
 from lattice.api.grpc.release import released
+from lattice.wire.agents.tunnels import SERVICE
 from lattice.wire.pb.relay_pb2_grpc import add_RelayServiceServicer_to_server
 
 _KEEPALIVE = (
@@ -50,8 +51,9 @@ def build_server(
     server = grpc.aio.server(options=_limited(connections))
     # Without a serializer messages come and go as bytes: those that are only forwarded are never decoded.
     connect = grpc.stream_stream_rpc_method_handler(released(service.Connect))
+    bulk = grpc.stream_stream_rpc_method_handler(released(service.Bulk))
     handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
-    server.add_generic_rpc_handlers((handler,))
+    server.add_generic_rpc_handlers((handler, grpc.method_handlers_generic_handler(SERVICE, {"Bulk": bulk})))
     return server, _bound(server, listen, credentials)
 
 
@@ -69,6 +71,8 @@ def build_relay_server(
     """The same for the other servers, who have to show a certificate; raises BindFailed."""
     server = grpc.aio.server(options=_RELAY_OPTIONS)
     add_RelayServiceServicer_to_server(service, server)
+    bulk = grpc.stream_stream_rpc_method_handler(released(service.Bulk))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(BULK_SERVICE, {"Bulk": bulk}),))
     return server, _bound(server, listen, credentials)
 
 

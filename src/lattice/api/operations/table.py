@@ -29,7 +29,7 @@ from lattice.api.operations.nodes import events as node_events
 from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
-from lattice.api.operations.work import allocations, dags, listing, logs, sessions, slurm, steps, terminals
+from lattice.api.operations.work import allocations, dags, listing, logs, ports, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
 from lattice.api.operations.work import images as imaging
@@ -38,6 +38,7 @@ from lattice.api.operations.work import submit as submitting
 from lattice.api.operations.work import suspend as pausing
 from lattice.api.operations.work import usage as measuring
 from lattice.api.operations.work import watch as watching
+from lattice.api.running.ports import PortQuery, PortsQuery
 from lattice.api.running.terminal_launch import TerminalFields
 from lattice.wire.admin.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.admin.reservations import ReservationFields
@@ -106,6 +107,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/allocations/{id}/logs", logs.logs, logs.LogQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),
     _row("POST", "/allocations/{id}/attach", terminals.attach, TerminalFields, _P.ATTACH, 201),
+    _row("GET", "/allocations/{id}/ports", ports.list_ports, PortsQuery, _P.FORWARD),
+    _row("GET", "/allocations/{id}/ports/{port}/connect", ports.connect_port, PortQuery, _P.FORWARD),
     _row("POST", "/allocations/{id}/steps", steps.launch_step, StepSubmission, _P.LAUNCH, 201),
     _row("GET", "/allocations/{id}/steps", steps.list_steps, steps.StepsQuery, _P.READ),
     _row("GET", "/allocations/{id}/steps/{step}", steps.get_step, steps.GetStep, _P.READ),

@@ -9,15 +9,16 @@ from starlette.types import Receive, Scope, Send
 
 from lattice.api.access.admission import admit
 from lattice.api.access.revalidation import StreamAuthorization
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece, is_long
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece, TunnelAnswer, is_long
 from lattice.api.context import Context
-from lattice.api.errors import ErrorAnswer, translated
+from lattice.api.errors import ErrorAnswer, not_a_tunnel, translated
 from lattice.api.limits import MAX_DECODED_HERE
 from lattice.api.operations.table import Operation
 from lattice.api.pacing import in_thread
 from lattice.api.protocol import check_client
 from lattice.api.rest.encoding import encode, encode_long
 from lattice.api.rest.events import send_events
+from lattice.api.rest.lines import UPGRADE, carry
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
@@ -52,6 +53,10 @@ class Endpoint:
             answer, user = await self._answer(scope, receive, headers)
             if isinstance(answer, TextAnswer):
                 status = await _send_text(send, answer.pieces, request_id)
+            elif isinstance(answer, TunnelAnswer):
+                standing = StreamAuthorization(self._services, self._operation, headers.authorization, user)
+                await _send_tunnel(scope, answer, standing)
+                status = 101
             elif isinstance(answer, EventAnswer):
                 standing = StreamAuthorization(self._services, self._operation, headers.authorization, user)
                 await send_events(receive, send, answer.events, request_id, standing)
@@ -165,6 +170,17 @@ async def send_error(send: Send, error: Exception, request_id: str, operation: s
         more.append(_CLOSE)
     await send_json(send, status, ErrorAnswer(shown.view), request_id, *more)
     return status
+
+
+async def _send_tunnel(scope: Scope, answer: TunnelAnswer, standing: StreamAuthorization) -> None:
+    """Joins the caller's connection to the tunnel, to the end of either."""
+    try:
+        if UPGRADE not in scope:
+            raise not_a_tunnel()
+        tunnel = await answer.connect()
+        await carry(scope[UPGRADE](), tunnel, standing)
+    finally:
+        answer.release()
 
 
 async def _send_text(send: Send, pieces: AsyncGenerator[TextPiece, None], request_id: str) -> int:

@@ -12,7 +12,7 @@ from starlette.types import Receive, Send
 CONNECT_S = 1.0
 _READ = 1 << 16
 _MAX_IDLE = 64
-_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
+HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
 
 
 class LeaderLost(Exception):
@@ -110,7 +110,7 @@ class Exchange:
 
     async def relay(self, receive: Receive, send: Send) -> None:
         """Hands the answer on. One that breaks off in the middle breaks off there, too."""
-        kept = [(name, value) for name, value in self.headers if name.lower() not in _HOP]
+        kept = [(name, value) for name, value in self.headers if name.lower() not in HOP]
         await send({"type": "http.response.start", "status": self.status, "headers": kept})
         if not self._is_complete:
             gone = asyncio.create_task(_disconnected(receive))

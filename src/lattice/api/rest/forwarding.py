@@ -5,6 +5,7 @@ leader, when no answer came. A request is forwarded once: a server that another 
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -16,8 +17,10 @@ from lattice.api.errors import ApiError, ErrorAnswer
 from lattice.api.rest.app import choose_consistency
 from lattice.api.rest.endpoint import RETRY, STALE, send_error, send_json
 from lattice.api.rest.exchange import Exchange, LeaderLost, Pool
+from lattice.api.rest.lines import NAME, UPGRADE
 from lattice.api.rest.peers import PEER
 from lattice.api.rest.requests import ClientGone, Headers, read_body, source_of
+from lattice.api.rest.tunnel_forwarding import LeaderLine, upgraded
 
 NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
@@ -121,11 +124,14 @@ class Forwarding:
             await self._local(scope, receive, send)
             return
         headers = Headers(scope)
+        body = b""
         try:
             if PEER in scope:
                 await _refuse(send, headers)
                 return
-            body = b""
+            if UPGRADE in scope:
+                await self._forward_tunnel(scope, headers, send)
+                return
             if scope["method"] not in ("GET", "HEAD"):
                 if self._check is not None:
                     await self._check(headers.authorization, source_of(scope))
@@ -170,6 +176,32 @@ class Forwarding:
                     return
             left = deadline - time.monotonic()
             if left <= 0 or self._outage():
+                raise no_leader()
+            await asyncio.wait((moved,), timeout=min(left, _PAUSE_S if url else left))
+
+    async def _forward_tunnel(self, scope: Scope, headers: Headers, send: Send) -> None:
+        """Hands the caller's connection to the leader; one that ends there ends here."""
+        head = self._request(scope, b"", headers).removesuffix(b"\r\n")
+        request = head + b"connection: upgrade\r\nupgrade: %s\r\n\r\n" % NAME
+        deadline = time.monotonic() + GIVE_UP_S
+        while True:
+            moved = self._leader.moved()
+            if self._leader.app is not None:
+                raise _LeadsHere(self._leader.app)
+            url = self._leader.url
+            answer = None
+            if url:
+                with contextlib.suppress(LeaderLost):
+                    answer = await upgraded(url, request, self._pool.tls)
+            if isinstance(answer, LeaderLine):
+                await answer.carry(scope[UPGRADE]())
+                return
+            if answer is not None and not any(name == NOT_LEADING for name, _ in answer.headers):
+                await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+                await send({"type": "http.response.body", "body": answer.body})
+                return
+            left = deadline - time.monotonic()
+            if left <= 0 or self._outage() or self._is_closed:
                 raise no_leader()
             await asyncio.wait((moved,), timeout=min(left, _PAUSE_S if url else left))
 

@@ -124,6 +124,10 @@ def _responses(operation: Operation, response: Response, shown: dict[Any, Json])
                 "description": "The bytes as they were written",
                 "content": {"text/plain": {"schema": {}}},
             }
+        case "tunnel":
+            answers["101"] = {
+                "description": "From here on the connection carries frames of a length and that many bytes"
+            }
         case "events":
             content = {"text/event-stream": {"schema": {"anyOf": schemas}}}
             answers[status] = {"description": "Server-sent events with JSON data", "content": content}

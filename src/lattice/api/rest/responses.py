@@ -7,11 +7,13 @@ A head that names the length of its body is kept here until the body is there. A
 import asyncio
 import re
 import urllib.parse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from lattice.api.rest import lines
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
@@ -79,8 +81,16 @@ class HttpConnection(HttpToolsProtocol):
     """uvicorn's, with `Exchange` for its requests. A timer looks how long the connection has been idle, instead of one after every response."""
 
     _idle_from = 0.0  # 0 while something is asked or answered
+    _early: bytearray | None = None  # what came behind the head of a request to upgrade
+    _line: lines.Line | None = None  # the connection is no longer HTTP
 
     def data_received(self, data: bytes) -> None:
+        if self._line is not None:
+            self._line.feed(data)
+            return
+        if self._early is not None:
+            self._wait_with(data)
+            return
         self._idle_from = 0.0
         try:
             self.parser.feed_data(data)
@@ -88,11 +98,39 @@ class HttpConnection(HttpToolsProtocol):
             message = "Invalid HTTP request received."
             self.logger.warning(message)
             self.send_400_response(message)
-        except httptools.HttpParserUpgrade:
-            if self._should_upgrade():
+        except httptools.HttpParserUpgrade as upgrade:
+            if lines.UPGRADE in self.scope:
+                self._early = bytearray()
+                self._wait_with(data[upgrade.args[0] :])
+            elif self._should_upgrade():
                 self.handle_websocket_upgrade()
             else:
                 self._unsupported_upgrade_warning()
+
+    def _wait_with(self, data: bytes) -> None:
+        """Keeps what came before it is known whether the connection is upgraded."""
+        if self._early is not None:
+            self._early += data
+            if len(self._early) > lines.HIGH_WATER:
+                self.transport.pause_reading()
+
+    def _upgrade(self) -> lines.Line:
+        """From now on the connection carries frames; its holder closes the line."""
+        cycle, transport = self.cycle, self.transport
+        cycle.response_started = cycle.response_complete = True
+        transport.write(lines.HEAD)
+        self._line = line = lines.Line(transport, self.flow.drain, bytes(self._early or b""))
+        self.transport.resume_reading()
+        return line
+
+    def eof_received(self) -> None:
+        if self._line is not None:
+            self._line.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._line is not None:
+            self._line.end()
+        super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
         parser, scope = self.parser, self.scope
@@ -102,6 +140,8 @@ class HttpConnection(HttpToolsProtocol):
             scope["http_version"] = version
         if parser.should_upgrade() and self._should_upgrade():
             return  # `data_received` hands the connection on
+        if parser.should_upgrade() and (b"upgrade", lines.NAME) in self.headers:
+            cast("dict[str, object]", scope)[lines.UPGRADE] = self._upgrade
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
         scope["path"] = urllib.parse.unquote(path) if "%" in path else path
@@ -118,7 +158,7 @@ class HttpConnection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            keep_alive=version != "1.0" and parser.should_keep_alive() and lines.UPGRADE not in scope,
             on_response=self.on_response_complete,
         )
         if before is None or before.response_complete:

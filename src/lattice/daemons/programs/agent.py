@@ -512,7 +512,8 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
     try:
         endpoints = credentials.endpoints()
         await listen(driver, endpoints)
-        await Connector(endpoints, identity.token, driver, node, credentials.open_channel).run()
+        dial = credentials.open_channel
+        await Connector(endpoints, identity.token, driver, node, dial, dial).run()
     finally:
         if keeping is not None:
             keeping.cancel()

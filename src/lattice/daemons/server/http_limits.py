@@ -162,6 +162,9 @@ class BoundedProtocol(HttpConnection):
         if self._is_refused:
             return
         self._heard = self.loop.time()
+        if self._early is not None:
+            super().data_received(data)
+            return
         size, limits = len(data), self.gate.limits
         if not self._is_in_head and not self._is_in_body:
             self._begin_head()

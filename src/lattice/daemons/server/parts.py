@@ -204,6 +204,7 @@ class ServerParts:
             warning=self.storage.warning,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
+            ports=None if loops is None else self.links.bulk,
             conformance=None if loops is None else loops.conformance,
             health=None if loops is None else loops.health,
             inventories=None if loops is None else loops.inventories,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AgentServiceStub:
-    """One long-lived stream per agent carries everything: registration, heartbeats, orders, reports, output.
+    """One long-lived stream per agent carries registration, heartbeats, orders, reports, output.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class AgentServiceStub:
 
 
 class AgentServiceServicer:
-    """One long-lived stream per agent carries everything: registration, heartbeats, orders, reports, output.
+    """One long-lived stream per agent carries registration, heartbeats, orders, reports, output.
     """
 
     def Connect(self, request_iterator, context):
@@ -69,7 +69,7 @@ def add_AgentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgentService:
-    """One long-lived stream per agent carries everything: registration, heartbeats, orders, reports, output.
+    """One long-lived stream per agent carries registration, heartbeats, orders, reports, output.
     """
 
     @staticmethod
@@ -89,6 +89,81 @@ class AgentService:
             '/lattice.v1.AgentService/Connect',
             lattice_dot_v1_dot_agent__pb2.AgentMessage.SerializeToString,
             lattice_dot_v1_dot_agent__pb2.ServerMessage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class AgentBulkServiceStub:
+    """Opened on the server's order, on a connection of its own; carries what may be large.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Bulk = channel.stream_stream(
+                '/lattice.v1.AgentBulkService/Bulk',
+                request_serializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
+                _registered_method=True)
+
+
+class AgentBulkServiceServicer:
+    """Opened on the server's order, on a connection of its own; carries what may be large.
+    """
+
+    def Bulk(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_AgentBulkServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Bulk': grpc.stream_stream_rpc_method_handler(
+                    servicer.Bulk,
+                    request_deserializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
+                    response_serializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'lattice.v1.AgentBulkService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('lattice.v1.AgentBulkService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class AgentBulkService:
+    """Opened on the server's order, on a connection of its own; carries what may be large.
+    """
+
+    @staticmethod
+    def Bulk(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/lattice.v1.AgentBulkService/Bulk',
+            lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+            lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1075,6 +1075,46 @@ class StepInfo(_message.Message):
     is_terminal: bool
     def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ..., is_terminal: _Optional[bool] = ...) -> None: ...
 
+class ListPortsRequest(_message.Message):
+    __slots__ = ("id", "node")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    node: str
+    def __init__(self, id: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+
+class PortView(_message.Message):
+    __slots__ = ("port", "node", "address", "program", "pid")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    node: str
+    address: str
+    program: str
+    pid: int
+    def __init__(self, port: _Optional[int] = ..., node: _Optional[str] = ..., address: _Optional[str] = ..., program: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
+
+class ListPortsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[PortView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[PortView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class ConnectPortRequest(_message.Message):
+    __slots__ = ("id", "port", "node")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    port: str
+    node: str
+    def __init__(self, id: _Optional[str] = ..., port: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+
 class ProgramFields(_message.Message):
     __slots__ = ("ranks", "argv")
     RANKS_FIELD_NUMBER: _ClassVar[int]

@@ -89,6 +89,16 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
                 _registered_method=True)
+        self.ListPorts = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListPorts',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListPortsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.ListPortsResponse.FromString,
+                _registered_method=True)
+        self.ConnectPort = channel.unary_stream(
+                '/lattice.v1.AllocationService/ConnectPort',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+                _registered_method=True)
         self.LaunchStep = channel.unary_unary(
                 '/lattice.v1.AllocationService/LaunchStep',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.SerializeToString,
@@ -311,6 +321,20 @@ class AllocationServiceServicer:
 
     def Attach(self, request, context):
         """Open a terminal on a node of a running allocation; it takes no CPUs and outlives its client.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPorts(self, request, context):
+        """The ports on which processes of a running allocation listen, on one of its nodes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConnectPort(self, request, context):
+        """A connection to a port on which a process of a running allocation listens; needs `Upgrade: lattice-tunnel` on REST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -576,6 +600,16 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.Attach,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'ListPorts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPorts,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListPortsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.ListPortsResponse.SerializeToString,
+            ),
+            'ConnectPort': grpc.unary_stream_rpc_method_handler(
+                    servicer.ConnectPort,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.SerializeToString,
             ),
             'LaunchStep': grpc.unary_unary_rpc_method_handler(
                     servicer.LaunchStep,
@@ -1020,6 +1054,60 @@ class AllocationService:
             '/lattice.v1.AllocationService/Attach',
             lattice_dot_v1_dot_allocations__pb2.AttachRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPorts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListPorts',
+            lattice_dot_v1_dot_allocations__pb2.ListPortsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.ListPortsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConnectPort(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ConnectPort',
+            lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
             options,
             channel_credentials,
             insecure,

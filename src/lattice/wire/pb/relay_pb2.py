@@ -22,23 +22,26 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from lattice.wire.pb import agent_pb2 as lattice_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lattice/v1/relay.proto\x12\nlattice.v1\"g\n\x0bRelayFrames\x12&\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x16.lattice.v1.RelayFrame\x12\x17\n\x0foldest_protocol\x18\x02 \x01(\r\x12\x17\n\x0fnewest_protocol\x18\x03 \x01(\r\"\x9a\x01\n\nRelayFrame\x12\x0c\n\x04link\x18\x01 \x01(\x04\x12(\n\x06opened\x18\x02 \x01(\x0b\x32\x16.lattice.v1.LinkOpenedH\x00\x12(\n\x06\x63losed\x18\x03 \x01(\x0b\x32\x16.lattice.v1.LinkClosedH\x00\x12\x11\n\x07payload\x18\x04 \x01(\x0cH\x00\x12\x0f\n\x05taken\x18\x05 \x01(\x04H\x00\x42\x06\n\x04\x62ody\"-\n\nLinkOpened\x12\r\n\x05token\x18\x01 \x01(\t\x12\x10\n\x08register\x18\x02 \x01(\x0c\"(\n\nLinkClosed\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t2M\n\x0cRelayService\x12=\n\x05Relay\x12\x17.lattice.v1.RelayFrames\x1a\x17.lattice.v1.RelayFrames(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lattice/v1/relay.proto\x12\nlattice.v1\x1a\x16lattice/v1/agent.proto\"g\n\x0bRelayFrames\x12&\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x16.lattice.v1.RelayFrame\x12\x17\n\x0foldest_protocol\x18\x02 \x01(\r\x12\x17\n\x0fnewest_protocol\x18\x03 \x01(\r\"\x9a\x01\n\nRelayFrame\x12\x0c\n\x04link\x18\x01 \x01(\x04\x12(\n\x06opened\x18\x02 \x01(\x0b\x32\x16.lattice.v1.LinkOpenedH\x00\x12(\n\x06\x63losed\x18\x03 \x01(\x0b\x32\x16.lattice.v1.LinkClosedH\x00\x12\x11\n\x07payload\x18\x04 \x01(\x0cH\x00\x12\x0f\n\x05taken\x18\x05 \x01(\x04H\x00\x42\x06\n\x04\x62ody\"-\n\nLinkOpened\x12\r\n\x05token\x18\x01 \x01(\t\x12\x10\n\x08register\x18\x02 \x01(\x0c\"(\n\nLinkClosed\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t2M\n\x0cRelayService\x12=\n\x05Relay\x12\x17.lattice.v1.RelayFrames\x1a\x17.lattice.v1.RelayFrames(\x01\x30\x01\x32N\n\x10\x42ulkRelayService\x12:\n\x04\x42ulk\x12\x16.lattice.v1.BulkFrames\x1a\x16.lattice.v1.BulkFrames(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lattice.v1.relay_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RELAYFRAMES']._serialized_start=38
-  _globals['_RELAYFRAMES']._serialized_end=141
-  _globals['_RELAYFRAME']._serialized_start=144
-  _globals['_RELAYFRAME']._serialized_end=298
-  _globals['_LINKOPENED']._serialized_start=300
-  _globals['_LINKOPENED']._serialized_end=345
-  _globals['_LINKCLOSED']._serialized_start=347
-  _globals['_LINKCLOSED']._serialized_end=387
-  _globals['_RELAYSERVICE']._serialized_start=389
-  _globals['_RELAYSERVICE']._serialized_end=466
+  _globals['_RELAYFRAMES']._serialized_start=62
+  _globals['_RELAYFRAMES']._serialized_end=165
+  _globals['_RELAYFRAME']._serialized_start=168
+  _globals['_RELAYFRAME']._serialized_end=322
+  _globals['_LINKOPENED']._serialized_start=324
+  _globals['_LINKOPENED']._serialized_end=369
+  _globals['_LINKCLOSED']._serialized_start=371
+  _globals['_LINKCLOSED']._serialized_end=411
+  _globals['_RELAYSERVICE']._serialized_start=413
+  _globals['_RELAYSERVICE']._serialized_end=490
+  _globals['_BULKRELAYSERVICE']._serialized_start=492
+  _globals['_BULKRELAYSERVICE']._serialized_end=570
 # @@protoc_insertion_point(module_scope)

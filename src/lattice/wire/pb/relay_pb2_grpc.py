@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from lattice.wire.pb import agent_pb2 as lattice_dot_v1_dot_agent__pb2
 from lattice.wire.pb import relay_pb2 as lattice_dot_v1_dot_relay__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -92,6 +93,84 @@ class RelayService:
             '/lattice.v1.RelayService/Relay',
             lattice_dot_v1_dot_relay__pb2.RelayFrames.SerializeToString,
             lattice_dot_v1_dot_relay__pb2.RelayFrames.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class BulkRelayServiceStub:
+    """One call for each bulk stream of an agent that is attached to a follower: its messages as they are, with the agent's own token
+    as `authorization`. Served on the same port.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Bulk = channel.stream_stream(
+                '/lattice.v1.BulkRelayService/Bulk',
+                request_serializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
+                _registered_method=True)
+
+
+class BulkRelayServiceServicer:
+    """One call for each bulk stream of an agent that is attached to a follower: its messages as they are, with the agent's own token
+    as `authorization`. Served on the same port.
+    """
+
+    def Bulk(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_BulkRelayServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Bulk': grpc.stream_stream_rpc_method_handler(
+                    servicer.Bulk,
+                    request_deserializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
+                    response_serializer=lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'lattice.v1.BulkRelayService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('lattice.v1.BulkRelayService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class BulkRelayService:
+    """One call for each bulk stream of an agent that is attached to a follower: its messages as they are, with the agent's own token
+    as `authorization`. Served on the same port.
+    """
+
+    @staticmethod
+    def Bulk(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/lattice.v1.BulkRelayService/Bulk',
+            lattice_dot_v1_dot_agent__pb2.BulkFrames.SerializeToString,
+            lattice_dot_v1_dot_agent__pb2.BulkFrames.FromString,
             options,
             channel_credentials,
             insecure,

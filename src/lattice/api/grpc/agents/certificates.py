@@ -23,6 +23,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
+from lattice.wire.agents.tunnels import SERVICE
 from lattice.wire.pb import certificates_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -67,19 +68,25 @@ class CertifiedAgents:
         self._refused = refused
 
     async def connect(self, messages: AsyncIterator[bytes], context: StreamContext) -> None:
+        await self._agents.connect_as(messages, context, await self._token(context))
+
+    async def bulk(self, messages: AsyncIterator[bytes], context: StreamContext) -> None:
+        await self._agents.carry_as(messages, context, await self._token(context))
+
+    async def _token(self, context: StreamContext) -> str:
         try:
             shown = self._authority.shown(context.auth_context())
         except (NotANode, ValueError) as error:
             _log.warning("an agent's certificate is refused: %s", error, extra={"peer": context.peer()})
             self._refused(f"an agent: {error}", source_of(context))
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-        await self._agents.connect_as(messages, context, self._vouch(shown))
+        return self._vouch(shown)
 
     def add_to(self, server: grpc.aio.Server) -> None:
-        handler = grpc.stream_stream_rpc_method_handler(released(self.connect))
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": handler}),)
-        )
+        connect = grpc.stream_stream_rpc_method_handler(released(self.connect))
+        bulk = grpc.stream_stream_rpc_method_handler(released(self.bulk))
+        handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
+        server.add_generic_rpc_handlers((handler, grpc.method_handlers_generic_handler(SERVICE, {"Bulk": bulk})))
 
 
 class CertificateIssuer:

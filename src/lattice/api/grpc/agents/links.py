@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
+from lattice.api.grpc.agents.bulk import BulkTable
 from lattice.core.model.nodes.health import HealthReport
-from lattice.core.model.site.protocols import IMAGES, MEASURE
+from lattice.core.model.site.protocols import IMAGES, MEASURE, TUNNELS
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
     GroupUse,
@@ -232,6 +233,7 @@ class AgentLinkTable:
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
         self._reader_ids = count(1)
+        self.bulk = BulkTable(self._order_bulk)
 
     def adopt(self, link: Link) -> None:
         """Makes this the node's stream; an older one is closed."""
@@ -248,6 +250,12 @@ class AgentLinkTable:
     def send(self, node: str, order: Order) -> bool:
         link = self._links.get(node)
         return link is not None and link.is_confirmed and link.put(order_message(order))
+
+    def _order_bulk(self, node: str, message: pb.ServerMessage) -> bool | None:
+        link = self._links.get(node)
+        if link is None or not link.is_confirmed:
+            return None
+        return TUNNELS in link.features and link.put(message)
 
     def is_connected(self, node: str) -> bool:
         link = self._links.get(node)

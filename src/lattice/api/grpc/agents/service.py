@@ -105,6 +105,21 @@ class AgentService:
             await context.abort(refusal.code, str(refusal))
         await self.connect_as(messages, context, token)
 
+    async def Bulk(self, messages: AsyncIterator[bytes], context: Context) -> None:
+        try:
+            token = await self._identify(context)
+        except StreamRefused as refusal:
+            self._refused(refusal, context)
+            await context.abort(refusal.code, str(refusal))
+        await self.carry_as(messages, context, token)
+
+    async def carry_as(self, messages: AsyncIterator[bytes], context: Context, token: str) -> None:
+        """A bulk stream of an agent that is known already, for which the token speaks."""
+        try:
+            await (await self.registrar(None)).carry(token, messages, context.write)
+        except StreamRefused as refusal:
+            await context.abort(refusal.code, str(refusal))
+
     async def connect_as(self, messages: AsyncIterator[bytes], context: Context, token: str) -> None:
         """The stream of an agent that is known already, for which the token speaks."""
         try:

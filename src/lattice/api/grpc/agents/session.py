@@ -7,13 +7,14 @@ ends with its agent, by a goodbye of the server, or because this server leads no
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
+from lattice.api.grpc.agents.bulk import UnknownTicket, Write
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import groups_of, images_of, registration_of, report_of, shares_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
@@ -22,10 +23,11 @@ from lattice.api.pacing import in_thread
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
-from lattice.ports.site.identity import Unauthenticated, Verifier
+from lattice.ports.site.identity import Identity, Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
 from lattice.wire.agents.heartbeats import beat_of
 from lattice.wire.agents.messages import START_PROGRESS, welcome_message
+from lattice.wire.agents.tunnels import BadFrames
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -80,15 +82,25 @@ class Registrar(Protocol):
         """A session that is being opened: refusals come with its first message."""
         ...
 
+    async def carry(self, token: str, messages: AsyncIterator[bytes], write: Write) -> None:
+        """A bulk stream of an agent, to its end. Raises StreamRefused."""
+        ...
 
-def checked_registration(verifier: Verifier, token: str, message: bytes) -> Registration:
-    """What an agent with this token says of itself in its first message; raises StreamRefused."""
+
+def checked_agent(verifier: Verifier, token: str) -> Identity:
+    """Whose token it is, if it is an agent's; raises StreamRefused."""
     try:
         identity = verifier.verify(token)
     except Unauthenticated as error:
         raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, str(error)) from error
     if identity.kind != "agent":
         raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, "this token is not an agent's token")
+    return identity
+
+
+def checked_registration(verifier: Verifier, token: str, message: bytes) -> Registration:
+    """What an agent with this token says of itself in its first message; raises StreamRefused."""
+    identity = checked_agent(verifier, token)
     try:
         first = parsed(message)
         if first.WhichOneof("body") != "register":
@@ -138,9 +150,19 @@ class LocalRegistrar:
             session.lose()
         return session
 
+    async def carry(self, token: str, messages: AsyncIterator[bytes], write: Write) -> None:
+        node = checked_agent(self.verifier, token).node
+        try:
+            await self.links.bulk.carry(node, messages, write)
+        except UnknownTicket:
+            raise StreamRefused(grpc.StatusCode.FAILED_PRECONDITION, "no connection waits for this stream") from None
+        except BadFrames as error:
+            raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+
     def end(self) -> None:
         """This server leads no more: every session is lost."""
         self.ended.set()
+        self.links.bulk.end()
         for session in list(self._sessions):
             session.lose()
 

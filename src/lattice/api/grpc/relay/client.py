@@ -3,16 +3,18 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 from typing import Protocol
 
 import grpc
 import grpc.aio
 
+from lattice.api.grpc.agents.bulk import Write
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import GOODBYE_WITHIN_S, SessionLost, StreamRefused
 from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES, WINDOW_BYTES, FrameQueue, check_greeting, greeting
+from lattice.api.grpc.relay.service import BULK_SERVICE
 from lattice.core.model.site.protocols import NoCommonVersion
 from lattice.wire.channels import server_channel
 from lattice.wire.pb import relay_pb2 as pb
@@ -33,7 +35,9 @@ Call = grpc.aio.StreamStreamCall[pb.RelayFrames, pb.RelayFrames]
 class LeaderRelay:
     """Implements `Registrar` by one stream to the leader."""
 
-    def __init__(self) -> None:
+    def __init__(self, dial: Callable[[], grpc.aio.Channel]) -> None:
+        self._dial = dial
+        self._bulk: grpc.aio.Channel | None = None
         self._sessions: dict[int, RelayedSession] = {}
         self._numbers = count(1)
         self._is_lost = False
@@ -48,6 +52,22 @@ class LeaderRelay:
             opened = pb.LinkOpened(token=token, register=register)
             self.queue.put(pb.RelayFrame(link=session.number, opened=opened))
         return session
+
+    async def carry(self, token: str, messages: AsyncIterator[bytes], write: Write) -> None:
+        """On a connection of its own: what is large does not stand before what is urgent."""
+        if self._is_lost:
+            raise StreamRefused(grpc.StatusCode.UNAVAILABLE, "the leader is gone")
+        if self._bulk is None:
+            self._bulk = self._dial()
+        method = self._bulk.stream_stream(f"/{BULK_SERVICE}/Bulk", None, None)
+        call = method(messages, metadata=grpc.aio.Metadata(("authorization", f"Bearer {token}")))
+        try:
+            async for message in call:
+                await write(message)
+        except grpc.aio.AioRpcError as error:
+            raise StreamRefused(error.code(), error.details() or "the leader is gone") from error
+        finally:
+            call.cancel()
 
     async def run(self, call: Call, on_open: Callable[[], None]) -> None:
         """Carries frames until the stream ends; `on_open` is called when the leader takes links."""
@@ -68,6 +88,8 @@ class LeaderRelay:
             if sending is not None:
                 sending.cancel()
             call.cancel()
+            if self._bulk is not None:
+                await self._bulk.close(None)
 
     async def _send(self, call: Call) -> None:
         try:
@@ -229,7 +251,7 @@ class Relaying:
         return problem if isinstance(problem, str) else ""
 
     async def _carry(self, leader: str) -> str:
-        relay = LeaderRelay()
+        relay = LeaderRelay(lambda: self._channel(self._address(leader)))
 
         def attend() -> None:
             _log.info("agents of this server are relayed to %s", leader)

@@ -11,19 +11,23 @@ from collections.abc import AsyncIterator, Collection
 
 import grpc
 
+from lattice.api.grpc.agents.service import bearer_token
 from lattice.api.grpc.agents.session import LocalRegistrar, Session, SessionLost, StreamRefused
 from lattice.api.grpc.callers import Callers, checked_caller
 from lattice.api.grpc.relay.frames import WINDOW_BYTES, FrameQueue, check_greeting, greeting
 from lattice.core.model.site.protocols import NoCommonVersion
+from lattice.ports.site.identity import Unauthenticated
 from lattice.wire.pb import relay_pb2 as pb
 
 _log = logging.getLogger(__name__)
 
 # What an agent may say before its session has taken it in; reports and heartbeats are few.
 INBOX_MAX = 20_000
+BULK_SERVICE = "lattice.v1.BulkRelayService"
 _NUMBERS: dict[grpc.StatusCode, int] = {code: code.value[0] for code in grpc.StatusCode}
 
 Context = grpc.aio.ServicerContext[pb.RelayFrames, pb.RelayFrames]
+BulkContext = grpc.aio.ServicerContext[bytes, bytes]
 
 
 class RelayService:
@@ -60,6 +64,19 @@ class RelayService:
         is_banned = host.banned.is_set()
         why = f"{server} does not belong to the cluster any more" if is_banned else "this server does not lead any more"
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
+
+    async def Bulk(self, messages: AsyncIterator[bytes], context: BulkContext) -> None:
+        """A bulk stream of an agent that is attached to the caller, with that agent's own token."""
+        await checked_caller(self._callers, context)
+        registrar = self._registrar
+        if registrar is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "this server does not lead")
+        try:
+            await registrar.carry(bearer_token(context), messages, context.write)
+        except Unauthenticated as error:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        except StreamRefused as refusal:
+            await context.abort(refusal.code, str(refusal))
 
 
 class RelayHost:

@@ -47,9 +47,10 @@ class NoCommonVersion(Exception):
 SILENT = Offer()  # what 0.1.0 speaks, which says nothing of versions
 MEASURE = "measure"  # the agent says what runs use while they run
 IMAGES = "images"  # the agent says which images it has, and takes orders about them
+TUNNELS = "tunnels"  # the agent opens bulk streams for tunnels
 # What this release speaks at each border.
 OURS: dict[Border, Offer] = {
-    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES)),
+    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS)),
     Border.SERVER: Offer(oldest=1, newest=2),
     Border.CLIENT: Offer(oldest=1, newest=2),
     Border.SHIM: Offer(oldest=1, newest=2),

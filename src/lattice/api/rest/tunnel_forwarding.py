@@ -1,0 +1,89 @@
+"""A follower's part in a tunnel: the request goes to the leader as it is, and then bytes go both ways as they are."""
+
+import asyncio
+import contextlib
+import ssl
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from lattice.api.rest.exchange import HOP, LeaderLost
+from lattice.api.rest.lines import HEAD, Line, LineBroken
+
+CONNECT_S = 1.0
+ANSWER_S = 20.0
+_PIECE = 1 << 18
+_MAX_HEAD = 1 << 16
+
+
+class Refusal(NamedTuple):
+    """An ordinary answer instead of a line."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class LeaderLine:
+    """A connection to the leader that it has upgraded."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def carry(self, line: Line) -> None:
+        """Carries both directions until either side is gone."""
+        tasks = [asyncio.create_task(part) for part in (self._to_client(line), self._to_leader(line))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            line.close()
+            self.close()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def _to_client(self, line: Line) -> None:
+        with contextlib.suppress(OSError, LineBroken):
+            while piece := await self._reader.read(_PIECE):
+                await line.write(piece)
+
+    async def _to_leader(self, line: Line) -> None:
+        with contextlib.suppress(OSError):
+            while piece := await line.read():
+                self._writer.write(piece)
+                await self._writer.drain()
+
+
+async def upgraded(url: str, request: bytes, tls: ssl.SSLContext | None) -> LeaderLine | Refusal:
+    """The line once the leader has upgraded it, or the whole answer with which it refuses. Raises LeaderLost."""
+    address = urlsplit(url)
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            secure = tls if address.scheme == "https" else None
+            opened = asyncio.open_connection(address.hostname, address.port, ssl=secure, limit=2 * _PIECE)
+            reader, writer = await opened
+    except (OSError, TimeoutError) as error:
+        raise LeaderLost(str(error) or f"{address.netloc} does not answer") from error
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head.startswith(HEAD[:12]):
+                return LeaderLine(reader, writer)
+            body = b""
+            while len(body) < _MAX_HEAD and (piece := await reader.read(_MAX_HEAD)):
+                body += piece  # until the leader closes the connection behind its answer
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        writer.close()
+        raise LeaderLost(str(error) or f"{address.netloc} does not answer") from error
+    except BaseException:
+        writer.close()
+        raise
+    writer.close()
+    first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    pairs = [line.partition(b":") for line in lines]
+    headers = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+    return Refusal(int(first.split()[1]), [each for each in headers if each[0] not in HOP], body)

@@ -1,0 +1,98 @@
+"""`lattice forward` as people use it: real servers, agents and shims, and ports of others that nobody gets to."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from lattice.testing import LocalCluster, eventually
+
+pytestmark = pytest.mark.e2e
+ECHO = Path(__file__).parent / "programs" / "echo_port.py"
+
+
+def echo_in(cluster: LocalCluster, scratch: Path, name: str) -> tuple[str, int]:
+    """A running allocation that listens, and its port."""
+    said = scratch / name
+    submitted = cluster.submit([sys.executable, str(ECHO), str(said)])
+    cluster.wait_state(submitted["id"], "Running")
+    eventually(said.exists, "it listens")
+    return str(submitted["id"]), int(said.read_text())
+
+
+@contextlib.contextmanager
+def forwarding(cluster: LocalCluster, *words: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+    """A running `lattice forward`, and its first port here."""
+    program = Path(sys.executable).with_name("lattice")
+    with subprocess.Popen(
+        [program, "forward", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=cluster.environment(),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            yield int(line.split()[0].rpartition(":")[2]), process
+        finally:
+            process.kill()
+
+
+def said_back(port: int, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        got = b""
+        while piece := connection.recv(1 << 16):
+            got += piece
+        return got
+
+
+def test_ports_are_reached_listed_and_kept_apart(cluster: LocalCluster, scratch: Path) -> None:
+    alloc, port = echo_in(cluster, scratch, "first")
+    other, other_port = echo_in(cluster, scratch, "second")
+    assert str(port) in cluster.cli("forward", alloc).stdout
+    with forwarding(cluster, alloc, f"0:{port}") as (local, process):
+        assert said_back(local, b"hello") == b"hello"
+        data = bytes(range(256)) * 8192
+        assert said_back(local, data) == data
+        # The agent is replaced: the next connection goes through its successor.
+        node = cluster.allocation(alloc)["nodes"][0]
+        cluster.kill("agent", node)
+        eventually(lambda: _answers(local), "the port answers")
+        cluster.cli("cancel", alloc)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert f"{alloc} has ended" in process.stderr.read()
+    # Neither another allocation of the same user on the same machine, nor the node itself.
+    server_port = urlsplit(cluster.api_url).port or 0
+    for wrong in (port, server_port, 1):
+        done = cluster.cli("forward", other, f"0:{wrong}", check=False)
+        assert (done.returncode, f"listening: {other_port} (" in done.stderr) == (1, True), done
+    client = cluster.client()
+    for wrong in (server_port, 1):
+        with pytest.raises(Exception, match="no process of it listens"):
+            client.connect_port(other, wrong)
+    done = cluster.cli("forward", other, str(other_port), check=False)
+    assert (done.returncode, f"port {other_port} of this machine is taken" in done.stderr) == (1, True), done
+    for words, told in (
+        ((other, "x"), '"x" is not a port'),
+        ((other, "1:2:3"), "is not a port"),
+        ((alloc, "80"), "is not running"),
+        (("a999", "80"), 'no allocation "a999"'),
+        ((other, "80", "--node", "n99"), "is not a node of"),
+    ):
+        done = cluster.cli("forward", *words, check=False)
+        assert (done.returncode != 0, told in done.stderr) == (True, True), done
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        return said_back(port, b"again") == b"again"
+    return False
