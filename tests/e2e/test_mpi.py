@@ -218,8 +218,10 @@ def test_programs_of_open_mpi_are_one_program_of_all_their_ranks(
     done = run(cluster, alloc, "-n", "6", *pmix, str(open_walk), "ring")
     assert done.returncode == 0, done.stderr
     assert "ring 0 of 6 sum 15 token 6" in done.stdout
-    alone = run(cluster, alloc, "-N", "1", "-n", "2", "--pmi", "pmix", *pmix, str(open_walk), "hello")
+    wordy = ("--env", "OMPI_MCA_hwloc_base_verbose=1")
+    alone = run(cluster, alloc, "-N", "1", "-n", "2", "--pmi", "pmix", *wordy, *pmix, str(open_walk), "hello")
     assert (alone.returncode, sorted(alone.stdout.splitlines())) == (0, told("hello", 2))
+    assert alone.stderr.count("loading topology from XML") == 2  # they do not look for themselves
     aborted = run(cluster, alloc, "-n", "4", "--pmi", "pmix", *pmix, str(open_walk), "abort")
     assert aborted.returncode == 7, aborted.stderr
     assert not processes_of(open_walk)

@@ -87,7 +87,7 @@ def _host_in(folder: Path) -> PmixHost:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
         made = Path(place, PROGRAM)
-        _run([compiler, "-O2", "-std=gnu11", "-o", str(made), str(SOURCE), *_flags(), "-lpthread"], BUILD_S)
+        _run([compiler, "-O2", "-std=gnu11", "-o", str(made), str(SOURCE), *_flags(), "-lpthread", "-ldl"], BUILD_S)
         variables = templates(_tried(made, place))
         made.chmod(0o755)
         made.replace(program)

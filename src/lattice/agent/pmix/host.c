@@ -12,6 +12,8 @@
  *        X   why it cannot continue
  * It ends when stdin ends. What it does not support is answered so.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -23,7 +25,10 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
-enum { MOST_FRAME = 256 << 20, MOST_INFO = 24, JOB_LINES = 6 };
+enum { MOST_FRAME = 256 << 20, MOST_INFO = 24, JOB_LINES = 6, MOST_TOPOLOGY = 256 << 10 };
+
+#define SLOW_PLUGINS \
+    "hwloc_gl.so,hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,hwloc_xml_libxml.so"
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER, waiting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
@@ -210,6 +215,33 @@ static char *node_at(const char *nodes, long place) {
     return copy;
 }
 
+/* The node as hwloc sees it: every rank would look for itself otherwise, which takes longer than the rest of MPI_Init. hwloc comes with
+ * libpmix, its headers may not. */
+static void *topology;
+static char *topology_texts[2]; /* as hwloc 1 and 2 read it */
+
+static void discover(void) {
+    unsigned (*version)(void) = (unsigned (*)(void))dlsym(RTLD_DEFAULT, "hwloc_get_api_version");
+    int (*make)(void **) = (int (*)(void **))dlsym(RTLD_DEFAULT, "hwloc_topology_init");
+    int (*keep_devices)(void *, int) = (int (*)(void *, int))dlsym(RTLD_DEFAULT, "hwloc_topology_set_io_types_filter");
+    int (*load)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "hwloc_topology_load");
+    int (*write_text)(void *, char **, int *, unsigned long) =
+        (int (*)(void *, char **, int *, unsigned long))dlsym(RTLD_DEFAULT, "hwloc_topology_export_xmlbuffer");
+    int size = 0;
+    if (!version || version() >> 16 != 2 || !make || !keep_devices || !load || !write_text) return;
+    if (make(&topology)) {
+        topology = NULL;
+        return;
+    }
+    /* 3: HWLOC_TYPE_FILTER_KEEP_IMPORTANT; the last argument below, 1: in the form of hwloc 1. */
+    if (keep_devices(topology, 3) || load(topology)) {
+        topology = NULL;
+        return;
+    }
+    for (int form = 0; form < 2; form++)
+        if (write_text(topology, &topology_texts[form], &size, !form) || size > MOST_TOPOLOGY) topology_texts[form] = NULL;
+}
+
 static void register_step(char *job[], const char *local, const char *host) {
     char *node_map = NULL, *rank_map = NULL;
     if (PMIx_generate_regex(job[3], &node_map) != PMIX_SUCCESS || PMIx_generate_ppn(job[4], &rank_map) != PMIX_SUCCESS)
@@ -234,6 +266,10 @@ static void register_step(char *job[], const char *local, const char *host) {
     add(PMIX_HOSTNAME, host, PMIX_STRING);
     add(PMIX_NODE_MAP, node_map, map);
     add(PMIX_PROC_MAP, rank_map, map);
+#ifdef PMIX_HWLOC_XML_V2
+    for (int form = 0; form < 2; form++)
+        if (topology_texts[form]) add(form ? PMIX_HWLOC_XML_V2 : PMIX_HWLOC_XML_V1, topology_texts[form], PMIX_STRING);
+#endif
     await("register", PMIx_server_register_nspace(job[0], (int)words(local), infos, used, note, NULL));
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job[0], 0);
@@ -265,11 +301,17 @@ int main(void) {
     char *local = part(job[4], atol(job[2])), *host = node_at(job[3], atol(job[2]));
     uint32_t own = 0;
     setenv("PMIX_MCA_gds", "hash", 1);
+    /* Displays and accelerators: their libraries take long to start, and no rank looks for them here. */
+    setenv("HWLOC_PLUGINS_BLACKLIST", SLOW_PLUGINS, 1);
+    discover();
     add(PMIX_SERVER_TMPDIR, job[5], PMIX_STRING);
     add(PMIX_SYSTEM_TMPDIR, job[5], PMIX_STRING);
     add(PMIX_SERVER_NSPACE, "lattice", PMIX_STRING);
     add(PMIX_SERVER_RANK, &own, PMIX_PROC_RANK);
     add(PMIX_HOSTNAME, host, PMIX_STRING);
+#ifdef PMIX_TOPOLOGY
+    if (topology) add(PMIX_TOPOLOGY, topology, PMIX_POINTER);
+#endif
     pmix_status_t status = PMIx_server_init(&module, infos, used);
     if (status != PMIX_SUCCESS) fail("libpmix: %s", PMIx_Error_string(status));
     register_step(job, local, host);

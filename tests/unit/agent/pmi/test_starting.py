@@ -3,11 +3,14 @@
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import lattice
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.pmi.plan import PmiPlan
@@ -15,6 +18,7 @@ from lattice.agent.shim.pmi.starting import Doors, PmiService, offer_service
 from lattice.agent.shim.spawn import Inheritance
 
 KEY = bytes(range(32))
+SOURCES = Path(lattice.__file__).parents[1]
 
 
 class Shim:
@@ -141,3 +145,16 @@ def test_a_task_has_arguments_variables_and_cpus_of_its_own() -> None:
     assert step.env == {b"A": b"1", b"PATH": b"/bin"}
     with pytest.raises(ValueError, match="argv is empty"):
         step.of_task({"argv": [""]})
+
+
+def test_connecting_to_another_node_loads_no_codec() -> None:
+    program = f"""
+import sys
+sys.path.append({str(SOURCES)!r})
+from lattice.agent.shim.loop import Loop
+from lattice.agent.shim.pmi.links import Member
+Member(Loop(), b"k" * 32, "localhost", 1, lambda data: None, lambda: None).connect()
+print("encodings.idna" in sys.modules)
+"""
+    command = [sys.executable, "-S", "-E", "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"

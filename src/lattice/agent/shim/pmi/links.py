@@ -15,7 +15,8 @@ from lattice.agent.shim.loop import Loop, Timer, boot_now
 from lattice.agent.shim.pmi import seal
 from lattice.agent.shim.pmi.space import MAX_SPACE_BYTES
 
-CHUNK_BYTES = 1 << 18
+# Below the size from which memory for a piece would be mapped and unmapped each time.
+CHUNK_BYTES = 1 << 16
 HANDSHAKE_S = 5.0
 AGAIN_S = 0.02
 MAX_AGAIN_S = 1.0
@@ -26,13 +27,14 @@ BACKLOG = 1024
 class Wire:
     """One socket: reads what comes, writes what it can."""
 
-    __slots__ = ("_ended", "_loop", "_outbox", "_received", "socket")
+    __slots__ = ("_ended", "_loop", "_mask", "_outbox", "_received", "socket")
 
     def __init__(
         self, loop: Loop, connection: socket.socket, received: Callable[[bytes], None], ended: Callable[[], None]
     ) -> None:
         self._loop = loop
         self.socket = connection
+        self._mask = 0  # what is watched for
         self._outbox = bytearray()
         self._received = received
         self._ended = ended
@@ -56,7 +58,9 @@ class Wire:
 
     def _watch(self) -> None:
         mask = select.EPOLLIN | (select.EPOLLOUT if self._outbox else 0)
-        self._loop.watch(self.socket.fileno(), mask, self._ready)
+        if mask != self._mask:
+            self._mask = mask
+            self._loop.watch(self.socket.fileno(), mask, self._ready)
 
     def _ready(self, mask: int) -> None:
         try:
@@ -239,7 +243,9 @@ class Member:
         self._greeting = seal.hello(self._place, os.urandom(seal.NONCE_BYTES))
         self._patience = self._loop.call_at(boot_now() + HANDSHAKE_S, self._failed)
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(self._host, port, type=socket.SOCK_STREAM)[0]
+            # As bytes: for a text Python would load a codec, and half of its library with it.
+            host = self._host.encode("ascii" if self._host.isascii() else "idna")
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             connection = socket.socket(family, kind, protocol)
             connection.setblocking(False)
             connection.connect_ex(address)
@@ -250,13 +256,15 @@ class Member:
         self._wire.send(self._greeting)
 
     def _failed(self) -> None:
-        """The port is closed, a stranger's, or the connection broke: the next port, and after all of them a pause."""
+        """The port is closed, a stranger's, or the connection broke: the next port, and after all of them, or a broken connection, a
+        pause. Most connections break because the step is over."""
+        was_open = self._channel is not None
         if self._patience is not None:
             self._patience.cancel()
         if self._wire is not None:
             self._wire.close()
         self._wire = self._channel = None
-        if self._tried % len(self._ports):
+        if self._tried % len(self._ports) and not was_open:
             self._patience = self._loop.call_soon(self._try)
         else:
             self._patience = self._loop.call_at(boot_now() + self._again_s, self._try)

@@ -48,6 +48,7 @@ class Service:
         self._control = control
         self._folder = folder
         self._since_s = since_s or boot_now()
+        self._stalled: set[int] = set()  # sockets of ranks that have not taken all of their answers
         self._library = ""  # the MPI library of ranks that have not used this service
         self._loop = Loop(self._faulted)
         self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
@@ -178,7 +179,8 @@ class Service:
             pass
         except OSError:
             session.output.clear()
-        if not session.has_ended:
+        if not session.has_ended and bool(session.output) != (fd in self._stalled):
+            self._stalled ^= {fd}
             mask = select.EPOLLOUT if session.output else select.EPOLLIN
             self._loop.watch(fd, mask, self._reader(session.rank, fd))
 
