@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from lattice.images.references import parse_images
+from lattice.images.signatures import read_public_key, sign
 from lattice.integrations.directory.registry import DirectoryRegistry
 from lattice.ports.site.images import FoundImage, ImageRegistry, UnknownImage, UnusableImage
 from tests.conftest import require_program
 from tests.image_files import make_greeter, make_image
+from tests.image_keys import make_key
 
 
 @pytest.fixture
@@ -71,3 +73,20 @@ def test_file_that_is_no_image_is_unusable(registry: ImageRegistry, root: Path) 
     (root / "greeter" / "1.0" / "v1.squashfs").write_bytes(b"no image")
     with pytest.raises(UnusableImage, match="cannot use image greeter"):
         resolve(registry, "greeter")
+
+
+def test_a_signature_is_judged_where_the_site_has_keys(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("keys")
+    private, public = make_key(folder, "ed25519", "site")
+    signed = DirectoryRegistry(root, (read_public_key("site", public.read_bytes()),))
+    path = root / "greeter" / "1.0" / "v1.squashfs"
+    digest = resolve(signed, "greeter").digest
+    assert resolve(signed, "greeter").signed_by == ""
+    signature = path.with_name("v1.squashfs.sig")
+    signature.write_bytes(sign(digest, private.read_bytes()))
+    assert resolve(signed, "greeter").signed_by == "site"
+    assert resolve(DirectoryRegistry(root), "greeter").signed_by == ""
+    foreign, _ = make_key(folder, "p256", "foreign")
+    signature.write_bytes(sign(digest, foreign.read_bytes()))
+    with pytest.raises(UnusableImage, match="not made by a key of the site"):
+        resolve(signed, "greeter")

@@ -93,6 +93,16 @@ def test_a_cache_is_warmed_shown_and_emptied_and_a_run_tells_its_views(cluster: 
     assert LATER not in cluster.cli("cache", "status", "--images").stdout
 
 
+def test_strict_vcluster_takes_the_nodes_that_enforce_every_limit(cluster: LocalCluster) -> None:
+    assert all("confined" in node["features"] for node in cluster.nodes().values())
+    cluster.put("/vclusters/default", {"confinement": "strict", "default_uenv": LABEL})
+    try:
+        run = cluster.run("greet 2>/dev/null || ls /user-environment/bin")
+        assert cluster.logs(run["id"]) == "greet\n"
+    finally:
+        cluster.put("/vclusters/default", {"confinement": "normal", "default_uenv": ""})
+
+
 def test_image_of_a_path_has_the_bytes_that_were_there_at_submission(cluster: LocalCluster, place: Path) -> None:
     image = place / "own.squashfs"
     make_greeter(image)

@@ -53,7 +53,6 @@ from lattice_sdk.models.records import (
     QuorumServer,
     QuorumStatus,
     Refusal,
-    RenewedCertificate,
     Reservation,
     ResourceRequest,
     Resources,
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from lattice_sdk.executor.pool import Executor
 
 __version__ = "0.1.0"
+from lattice_sdk.models.upgrades import RenewedCertificate
 
 __all__ = [
     "TERMINAL_STATES",

@@ -66,7 +66,7 @@ from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs
-from lattice.agent.runs.limits import what_lacks
+from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
@@ -101,6 +101,7 @@ SHIMLESS_BEATS = 3
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
+OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE}
 
 _log = logging.getLogger(__name__)
 
@@ -549,7 +550,7 @@ class Driver:
         return client, await client.list()
 
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
-        features = set(self._facts.features) - {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE}
+        features = set(self._facts.features) - OWN_FEATURES | confinement_features(listing.limits)
         features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
         features |= self._steps.meet_shim(listing)
         if listing.cgroup:

@@ -43,6 +43,11 @@ class Settings:
         return self.flags.vcluster or self.environment.get("LATTICE_VCLUSTER") or self._filed("vcluster")
 
     @property
+    def default_uenv(self) -> str:
+        """Images of work that names none."""
+        return self._filed("default_uenv")
+
+    @property
     def project(self) -> str:
         return self.environment.get("LATTICE_PROJECT") or self._filed("project")
 

@@ -57,6 +57,10 @@ UENV = Branch(
         "inspect": Leaf("images.uenv:INSPECT", "show all details of an image"),
         "views": Leaf("images.uenv:VIEWS", "show what the views of an image do to the environment"),
         "status": Leaf("images.uenv:STATUS", "show the images of a running allocation and what their views did"),
+        "pull": Leaf("images.files:PULL", "copy an image of the site to a file"),
+        "push": Leaf("images.files:PUSH", "add an image to those of the site"),
+        "sign": Leaf("images.files:SIGN", "sign an image"),
+        "test": Leaf("images.files:TEST", "check that an image can be used"),
     },
 )
 

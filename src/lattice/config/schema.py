@@ -398,6 +398,7 @@ class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     # folder with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
     directory: str = ""
+    keys: list[str] = []  # files with public keys (PEM, Ed25519 or ECDSA) that sign images of `directory`
     registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries
 
 

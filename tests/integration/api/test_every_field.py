@@ -90,7 +90,7 @@ VCLUSTER: dict[str, Any] = {
     **{"scheduler": "ml-training", "tenants": ["physics"], "nodes": ["n1"], "node_sharing": "shared"},
     **{"fencing": "strict", "default_walltime": "5m", "default_walltime_s": 300, "max_walltime": "2h"},
     **{"max_walltime_s": 7200, "max_nodes": 1, "up": False, "profile": "responsive", "weights": {"energy": 1}},
-    "backfill_depth": 3,
+    **{"backfill_depth": 3, "default_uenv": "greeter/1.0:v1", "require_signed": True, "confinement": "strict"},
 }
 TENANT: dict[str, Any] = {
     **{"max_nodes": 1, "max_concurrent_allocations": 1, "max_class": 3, "on_quota": "queue"},

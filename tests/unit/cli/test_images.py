@@ -1,11 +1,14 @@
 """`lattice cache` and `lattice uenv`: what is sent, shown, and said when a node cannot."""
 
+import os
 from pathlib import Path
 from typing import Any
 
+from lattice.images.signatures import read_public_key, signer_of
 from tests.conftest import require_program
-from tests.image_files import make_greeter
-from tests.unit.cli.runner import Cli, StandingClock
+from tests.image_files import make_greeter, make_image
+from tests.image_keys import make_key
+from tests.unit.cli.runner import Cli, StandingClock, allocation
 from tests.unit.sdk.fake_api import FakeApi, refusal
 
 DIGEST = "a" * 64
@@ -121,3 +124,75 @@ def test_images_of_an_allocation_are_shown_with_what_views_did(api: FakeApi, cli
     assert "(unset)" in shown
     api.on("GET", "/allocations/a18/images", {"id": "a18"})
     assert cli("uenv", "status", "a18").out == "a18 has no uenv mounted\n"
+
+
+def test_an_image_is_signed_tested_pushed_and_pulled_as_files(api: FakeApi, cli: Cli, tmp_path: Path) -> None:
+    require_program("mksquashfs")
+    site, own = tmp_path / "site", cli.folder / "own.squashfs"
+    site.mkdir()
+    digest = make_greeter(own)
+    private, public = make_key(tmp_path, "ed25519")
+    assert cli("uenv", "sign", "own.squashfs", f"--key={private}").code == 0
+    key = read_public_key("site", public.read_bytes())
+    assert signer_of(digest, (cli.folder / "own.squashfs.sig").read_bytes(), [key]) == "site"
+    assert "views: default, other" in cli("uenv", "test", "own.squashfs").out
+    api.on("GET", "/images", {"items": [], "directory": str(site)})
+    assert cli("uenv", "push", "own.squashfs", "greeter/1.0:v1").code == 0
+    pushed = site / "greeter" / "1.0" / "v1.squashfs"
+    assert pushed.read_bytes() == own.read_bytes()
+    assert (site / "greeter" / "1.0" / "v1.squashfs.sig").exists()
+    again = cli("uenv", "push", "own.squashfs", "greeter/1.0:v1")
+    assert (again.code, "already" in again.err) == (1, True)
+    (cli.folder / "own.squashfs.sig").unlink()
+    assert cli("uenv", "push", "--force", "own.squashfs", "greeter/1.0:v1").code == 0
+    assert os.listdir(pushed.parent) == ["v1.squashfs"]
+    about = {"image": "greeter/1.0:v1", "digest": digest, "size": 5, "source": str(pushed)}
+    api.on("GET", "/images/one", about)
+    assert cli("uenv", "pull", "greeter").code == 0
+    assert (cli.folder / "greeter-1.0-v1.squashfs").read_bytes() == own.read_bytes()
+    assert cli("uenv", "pull", "greeter").code == 1
+    api.on("GET", "/images/one", {**about, "digest": "e" * 64})
+    changed = cli("uenv", "pull", "greeter", "other.squashfs")
+    assert (changed.code, (cli.folder / "other.squashfs").exists()) == (1, False)
+    api.on("GET", "/images/one", {**about, "source": "https://host.example/blob"})
+    assert "not kept in a directory" in cli("uenv", "pull", "greeter", "x").err
+    api.on("GET", "/images", {"items": []})
+    assert "keeps no images in a directory" in cli("uenv", "push", "own.squashfs", "a/1:b").err
+
+
+def test_mistakes_with_files_of_images_are_named(api: FakeApi, cli: Cli, tmp_path: Path) -> None:
+    require_program("mksquashfs")
+    make_image(cli.folder / "bare.squashfs", {"x": "y"}, None)
+    cli.write("junk.squashfs", "junk")
+    cli.write("junk.pem", "junk")
+    tested = cli("uenv", "test", "bare.squashfs")
+    assert (tested.code, "has no meta/env.json" in tested.err) == (1, True)
+    for words in (
+        ("uenv", "test", "junk.squashfs"),
+        ("uenv", "sign", "bare.squashfs", "--key=junk.pem"),
+        ("uenv", "sign", "bare.squashfs", "--key=nothing.pem"),
+        ("uenv", "push", "bare.squashfs", "bare"),
+        ("uenv", "push", "bare.squashfs", "a b"),
+        ("uenv", "pull", "./bare.squashfs"),
+    ):
+        assert cli(*words).code == 2, words
+    assert api.asked == []
+
+
+def test_default_image_of_the_configuration_counts_where_none_is_named(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/allocations", allocation())
+    config = cli.write("config.yaml", "default_uenv: gnu/1.0:v1\n")
+    for words, wanted in ((("--", "true"), "gnu/1.0:v1"), (("--uenv=none", "--", "true"), "none")):
+        assert cli("submit", *words, LATTICE_CONFIG=config).code == 0
+        assert api.last().json["uenv"] == wanted
+    assert cli("submit", f"--image=/x.squashfs@sha256:{DIGEST}", "--", "true", LATTICE_CONFIG=config).code == 0
+    assert "uenv" not in api.last().json
+
+
+def test_a_vcluster_is_told_what_it_says_of_images(api: FakeApi, cli: Cli) -> None:
+    api.on("PUT", "/vclusters/gpu", {"name": "gpu"})
+    line = ("--default-uenv=gnu/1.0:v1", "--require-signed", "--confinement=strict")
+    assert cli("admin", "vcluster", "update", "gpu", *line).code == 0
+    assert api.last().json == {"default_uenv": "gnu/1.0:v1", "require_signed": True, "confinement": "strict"}
+    assert cli("admin", "vcluster", "update", "gpu", "--allow-unsigned", "--set", "up=false").code == 0
+    assert api.last().json == {"require_signed": False, "up": False}

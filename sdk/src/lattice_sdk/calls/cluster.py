@@ -5,11 +5,10 @@ from lattice_sdk.models.records import (
     QuorumInvitation,
     QuorumServer,
     QuorumStatus,
-    RenewedCertificate,
     SchedulerStatus,
     Whoami,
 )
-from lattice_sdk.models.upgrades import UpgradeStatus
+from lattice_sdk.models.upgrades import RenewedCertificate, UpgradeStatus
 from lattice_sdk.operation import Steps, at, decoded, everything, items_of, operation, operation_named, read, write
 from lattice_sdk.session import Request
 

@@ -52,9 +52,10 @@ class ListedImage(Struct, frozen=True, kw_only=True):
 
 
 class ListedImages(Struct, frozen=True, kw_only=True):
-    """By name, version and tag."""
+    """By name, version and tag; `directory` is where they are kept, for who may write there."""
 
     items: list[ListedImage] = []
+    directory: str = ""
 
 
 class Patch(Struct, frozen=True, kw_only=True):
@@ -80,6 +81,7 @@ class Image(Struct, frozen=True, kw_only=True):
     digest: str
     size: int
     source: str = ""
+    signed_by: str = ""  # the key of the site that signed it
     mount: str = ""
     description: str = ""
     views: list[ImageViewpoint] = []

@@ -262,6 +262,9 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     profile: str = ""
     weights: dict[str, Figure] = {}
     backfill_depth: int = 0
+    default_uenv: str = ""  # images of work that names none
+    require_signed: bool = False
+    confinement: str = "normal"
     created_at: str | None = None
     pending: int = 0
     running: int = 0
@@ -389,14 +392,6 @@ class QuorumInvitation(Struct, frozen=True, kw_only=True):
     name: str
     token: str
     expires_at: str | None = None
-
-
-class RenewedCertificate(Struct, frozen=True, kw_only=True):
-    name: str
-    renewed: bool = False
-    certificate_serial: str | None = None
-    certificate_expires_at: str | None = None
-    problem: str = ""
 
 
 class Whoami(Struct, frozen=True, kw_only=True):

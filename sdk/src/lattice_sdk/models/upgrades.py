@@ -27,3 +27,13 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True):
     blocked_by: str = ""
     servers: list[ServerLevels] = []
     agents: list[AgentProtocols] = []
+
+
+class RenewedCertificate(Struct, frozen=True, kw_only=True):
+    """How the certificate of a server was renewed."""
+
+    name: str
+    renewed: bool = False
+    certificate_serial: str | None = None
+    certificate_expires_at: str | None = None
+    problem: str = ""

@@ -19,11 +19,10 @@ ALIASES = {
 }
 KEYS = frozenset(
     {
-        *("endpoint", "tenant", "vcluster", "project", "output_format", "color"),
+        *("endpoint", "tenant", "vcluster", "project", "output_format", "color", "default_uenv"),
         *("token_file", "ca_file", "insecure_http"),
     }
 )
-NOT_YET = frozenset({"default_uenv"})
 _SPECIAL = "\"'[{&*|>!%@`#?-"
 _NO_TEXT = frozenset({"null", "~", "true", "false", "yes", "no", "on", "off"})
 
@@ -114,8 +113,6 @@ def _where(error: Exception) -> str:
 
 def _entry(path: str, key: object, value: object, note: Note) -> list[tuple[str, str]]:
     name = ALIASES.get(str(key), str(key))
-    if name in NOT_YET:
-        raise NotConfigured(f'{path}: "{name}" is not supported by this version of Lattice', hint="take the line out")
     if name not in KEYS:
         note(f'{path}: "{key}" is not a known key')
         return []

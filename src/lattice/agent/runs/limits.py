@@ -9,6 +9,7 @@ from lattice.agent.runs.device_files import DeviceFiles
 from lattice.agent.runs.devices import NOTHING, Devices
 from lattice.agent.runs.rlimits import Rlimits
 
+CONFINED_FEATURE = "confined"
 DEFAULT_PIDS_PER_CPU = 512
 DEFAULT_RESERVE_MB = 512
 # The controllers that hold a share, and what each limits.
@@ -59,6 +60,11 @@ def what_lacks(known: tuple[str, ...] | None) -> str:
         return "the shim that runs here is older than this agent: work that shares the node is refused"
     missing = [words for name, words in SHARED_LIMITS.items() if name not in known]
     return f"runs that share this node are not limited in {', '.join(missing)}" if missing else ""
+
+
+def confinement_features(known: tuple[str, ...] | None) -> set[str]:
+    """What a node offers that enforces every limit."""
+    return set() if what_lacks(known) else {CONFINED_FEATURE}
 
 
 def _most_memory_mb(settings: LimitSettings, node: NodeSize) -> int:

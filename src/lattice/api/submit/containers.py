@@ -95,6 +95,7 @@ async def _resolve(context: Context, reference: ContainerReference) -> ImageOrde
         source=found.source,
         size=found.size,
         kind=found.kind,
+        signed_by=found.signed_by,
     )
 
 

@@ -21,7 +21,7 @@ from lattice.images.references import (
 from lattice.ports.nodes.agents import ImageOrder
 from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, Images, Submission
+from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, NO_UENV, Images, Submission
 
 PATH_HINT = "write PATH@sha256:DIGEST; `lattice submit` adds the digest of a file that you can read"
 
@@ -51,6 +51,8 @@ async def resolve_images(context: Context, request: Submission) -> Images:
             raise BadField("image", "image and uenv exclude each other", hint="give one of the two")
         _check_level(context)
         return Images(container=await resolve_container(context, request))
+    if request.uenv == NO_UENV:
+        request = replace(request, uenv="")
     if not request.uenv and not request.tools_uenv:
         if request.view:
             raise BadField("view", "a view needs an image", hint="name the image that it belongs to: uenv")
@@ -155,4 +157,5 @@ def _of_registry(field: str, reference: ImageReference, found: FoundImage) -> Im
         source=found.source,
         mount=reference.mount,
         size=found.size,
+        signed_by=found.signed_by,
     )

@@ -86,7 +86,7 @@ USUAL_UMASK = 0o022
 def build_submission(options: SubmitOptions, context: Context) -> Submission:
     """The request; UsageError for what cannot be said in one."""
     here = _directory(context)
-    uenv, tools_uenv = _images(options, here)
+    uenv, tools_uenv = _images(options, here, "" if options.image else context.settings.default_uenv)
     image, container = _container(options, here)
     return Submission(
         name=options.name if options.name is not None else options.default_name,
@@ -125,12 +125,13 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
     )
 
 
-def _images(options: SubmitOptions, here: str) -> tuple[str, str]:
-    if not (options.uenv or options.view or options.tools_uenv):
+def _images(options: SubmitOptions, here: str, default: str) -> tuple[str, str]:
+    uenv = options.uenv or default
+    if not (uenv or options.view or options.tools_uenv):
         return "", ""
     from lattice.cli.input.images import complete_images
 
-    return complete_images(options.uenv, options.view, options.tools_uenv, here)
+    return complete_images(uenv, options.view, options.tools_uenv, here)
 
 
 def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions | None]:

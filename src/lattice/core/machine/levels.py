@@ -29,7 +29,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
-from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.steps import StepRecord
 
 OLDEST = OLDEST_LEVEL
@@ -61,6 +61,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         Setting("terminal.keep"),
         (cmd.UpdateAllocation, "revision"),
         (cmd.SubmitAllocation, "session"),
+        (Vcluster, "demands"),
     ),
 }
 

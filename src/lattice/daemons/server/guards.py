@@ -15,6 +15,7 @@ from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
 from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.outside.vaults import vault_of
+from lattice.images.signatures import BadKey, PublicKey, read_public_key
 from lattice.integrations.directory.registry import DirectoryRegistry
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
@@ -64,7 +65,18 @@ def image_registry(config: ServerConfig) -> ImageRegistry | None:
         return None
     if not os.path.isabs(directory):
         raise ConfigError(f"images.directory: {directory} is not an absolute path")
-    return DirectoryRegistry(Path(directory))
+    return DirectoryRegistry(Path(directory), tuple(_image_key(path) for path in config.images.keys))
+
+
+def _image_key(path: str) -> PublicKey:
+    if not os.path.isabs(path):
+        raise ConfigError(f"images.keys: {path} is not an absolute path")
+    try:
+        return read_public_key(os.path.basename(path), Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"images.keys: cannot read {path}: {error.strerror}") from error
+    except BadKey as error:
+        raise ConfigError(f"images.keys: {error}") from error
 
 
 def container_registries(config: ServerConfig) -> ContainerRegistries | None:

@@ -3,10 +3,13 @@
 import asyncio
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from lattice.images.metadata import ImageMetadata, near, read_metadata
 from lattice.images.references import ImageReference
+from lattice.images.signatures import MAX_FILE, BadSignature, PublicKey, signer_of
+from lattice.images.signatures import SUFFIX as SIGNATURE
 from lattice.images.squashfs import BadImage
 from lattice.ports.site.images import FoundImage, ListedImage, RegistryUnavailable, UnknownImage, UnusableImage
 
@@ -18,9 +21,15 @@ _Identity = tuple[int, int, int, int, int]
 class DirectoryRegistry:
     """Implements `ImageRegistry`. What was read of a file is remembered as long as the file is the same."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, keys: Sequence[PublicKey] = ()) -> None:
+        """With keys of the site, an image beside which a signature lies is refused unless one of them made it."""
         self._root = root
+        self._keys = keys
         self._known: dict[_Identity, tuple[str, ImageMetadata | None]] = {}
+
+    @property
+    def directory(self) -> str:
+        return str(self._root)
 
     async def resolve(self, reference: ImageReference) -> FoundImage:
         return await asyncio.to_thread(self._resolve, reference)
@@ -51,7 +60,24 @@ class DirectoryRegistry:
             size=fits[0].size,
             source=str(self._path(fits[0])),
             metadata=metadata,
+            signed_by=self._signer(fits[0], digest),
         )
+
+    def _signer(self, image: ListedImage, digest: str) -> str:
+        path = self._path(image)
+        try:
+            with open(path.with_name(path.name + SIGNATURE), "rb") as file:
+                content = file.read(MAX_FILE)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise RegistryUnavailable(f"cannot read the signature of {image.label}: {error.strerror}") from error
+        try:
+            return signer_of(digest, content, self._keys) if self._keys else ""
+        except BadSignature as error:
+            raise UnusableImage(
+                f"cannot use image {image.label}: {error}", "ask the operators to sign it again"
+            ) from error
 
     def _list(self) -> list[ListedImage]:
         found = []

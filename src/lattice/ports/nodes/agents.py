@@ -110,6 +110,7 @@ class ImageOrder(Struct, frozen=True, kw_only=True, gc=False):
     size: int = 0  # bytes; 0 = not known
     by_user: bool = False  # the source is a path that the user named, and is read with the user's rights
     kind: str = ""  # empty = a squashfs file; "oci" = an OCI image: the digest is that of its manifest
+    signed_by: str = ""  # the key of the site that signed the digest; empty = it is not signed
 
 
 class ContainerOrder(Struct, frozen=True, kw_only=True, gc=False):

@@ -58,6 +58,7 @@ class FoundImage(Struct, frozen=True, kw_only=True):
     size: int
     source: str
     metadata: ImageMetadata | None
+    signed_by: str = ""  # the key of the site that signed it; empty = it is not signed
     kind: str = ""  # empty = a squashfs file; "oci" = an OCI image, whose digest is that of its manifest
 
 
@@ -68,6 +69,11 @@ class ContainerRegistries(Protocol):
 
 
 class ImageRegistry(Protocol):
+    @property
+    def directory(self) -> str:
+        """The folder with the images; empty where they are no files."""
+        ...
+
     async def resolve(self, reference: ImageReference) -> FoundImage:
         """The one image that the reference means; raises RegistryError, also when it may mean several."""
         ...

@@ -7,7 +7,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from lattice.core.model.site.tenants import (
+    NO_DEMANDS,
     SCHEDULERS,
+    Confinement,
+    Demands,
     Fencing,
     NodeSharing,
     OnQuota,
@@ -18,6 +21,7 @@ from lattice.core.model.site.tenants import (
     Visibility,
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.images.references import BadReference, parse_images
 from lattice.wire.bounds import Short
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
@@ -67,6 +71,9 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     profile: str
     weights: dict[str, float]
     backfill_depth: int
+    default_uenv: str
+    require_signed: bool
+    confinement: Confinement
     created_at: str | None
     pending: int
     running: int
@@ -106,6 +113,9 @@ class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     visibility: Visibility | UnsetType = UNSET
 
 
+DEMANDS = Demands.__struct_fields__
+
+
 class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a vCluster to set; the others stay as they are."""
 
@@ -125,6 +135,9 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profile: str | UnsetType | None = UNSET
     weights: dict[str, float | None] | UnsetType | None = UNSET
     backfill_depth: int | UnsetType = UNSET
+    default_uenv: str | UnsetType | None = UNSET
+    require_signed: bool | UnsetType = UNSET
+    confinement: Confinement | UnsetType = UNSET
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,6 +171,7 @@ def tenant_view(tenant: Tenant, use: TenantUse) -> TenantView:
 
 
 def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> VclusterView:
+    demands = vcluster.demands or NO_DEMANDS
     return VclusterView(
         name=vcluster.name,
         scheduler=vcluster.scheduler,
@@ -172,6 +186,9 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         profile=vcluster.profile,
         weights={name: weight for name, weight in vcluster.weights if isfinite(weight)},
         backfill_depth=vcluster.backfill_depth,
+        default_uenv=demands.default_uenv,
+        require_signed=demands.require_signed,
+        confinement=demands.confinement,
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,
@@ -234,6 +251,8 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
         changes["is_up"] = changes.pop("up")
     if "profile" in changes:
         changes["profile"] = changes["profile"] or ""
+    if demanded := {name: changes.pop(name) for name in DEMANDS if name in changes}:
+        changes["demands"] = _demands(old, demanded)
     if fields.weights is not UNSET:
         changes["weights"] = _merged_weights(old, fields.weights)
     _check_number(changes, "backfill_depth", 0, MAX_COUNT)
@@ -242,6 +261,26 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
         changes["max_nodes"] = 0
     new: Vcluster = replace(old, **changes)
     return _check_vcluster(new)
+
+
+def _demands(old: Vcluster, given: dict[str, object]) -> Demands | None:
+    if "default_uenv" in given:
+        given["default_uenv"] = _default_images(str(given["default_uenv"] or ""))
+    new: Demands = replace(old.demands or NO_DEMANDS, **given)
+    return None if new == NO_DEMANDS else new
+
+
+def _default_images(text: str) -> str:
+    """As `uenv` of a submission, but of the site's registry: what a path means would depend on who submits. Raises BadField."""
+    if not text:
+        return ""
+    try:
+        images = parse_images(text)
+    except BadReference as problem:
+        raise BadField("default_uenv", str(problem), hint=problem.hint) from None
+    if any(image.path for image in images):
+        raise BadField("default_uenv", "a path cannot be the default image", hint="write NAME/VERSION:TAG")
+    return text
 
 
 def _merged_weights(old: Vcluster, given: Mapping[str, float | None] | None) -> tuple[tuple[str, float], ...]:

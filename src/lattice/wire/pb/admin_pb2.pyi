@@ -256,10 +256,12 @@ class ListedImageView(_message.Message):
     def __init__(self, image: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., tag: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
 class ListedImagesView(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "directory")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[ListedImageView]
-    def __init__(self, items: _Optional[_Iterable[_Union[ListedImageView, _Mapping]]] = ...) -> None: ...
+    directory: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ListedImageView, _Mapping]]] = ..., directory: _Optional[str] = ...) -> None: ...
 
 class GetImageRequest(_message.Message):
     __slots__ = ("image",)
@@ -288,11 +290,12 @@ class ViewOfImage(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., patches: _Optional[_Iterable[_Union[PatchView, _Mapping]]] = ...) -> None: ...
 
 class ImageView(_message.Message):
-    __slots__ = ("image", "digest", "size", "source", "mount", "description", "views")
+    __slots__ = ("image", "digest", "size", "source", "signed_by", "mount", "description", "views")
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_BY_FIELD_NUMBER: _ClassVar[int]
     MOUNT_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     VIEWS_FIELD_NUMBER: _ClassVar[int]
@@ -300,10 +303,11 @@ class ImageView(_message.Message):
     digest: str
     size: int
     source: str
+    signed_by: str
     mount: str
     description: str
     views: _containers.RepeatedCompositeFieldContainer[ViewOfImage]
-    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., description: _Optional[str] = ..., views: _Optional[_Iterable[_Union[ViewOfImage, _Mapping]]] = ...) -> None: ...
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., source: _Optional[str] = ..., signed_by: _Optional[str] = ..., mount: _Optional[str] = ..., description: _Optional[str] = ..., views: _Optional[_Iterable[_Union[ViewOfImage, _Mapping]]] = ...) -> None: ...
 
 class CacheStatusRequest(_message.Message):
     __slots__ = ("nodes", "group")
@@ -690,7 +694,7 @@ class ListVclustersRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class VclusterView(_message.Message):
-    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "created_at", "pending", "running")
+    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "created_at", "pending", "running")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -711,6 +715,9 @@ class VclusterView(_message.Message):
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
+    CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -727,10 +734,13 @@ class VclusterView(_message.Message):
     profile: str
     weights: _containers.ScalarMap[str, float]
     backfill_depth: int
+    default_uenv: str
+    require_signed: bool
+    confinement: str
     created_at: str
     pending: int
     running: int
-    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
 
 class ListVclustersResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -741,7 +751,7 @@ class ListVclustersResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[VclusterView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -765,6 +775,9 @@ class CreateVclusterRequest(_message.Message):
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
+    CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -782,8 +795,11 @@ class CreateVclusterRequest(_message.Message):
     profile: str
     weights: _containers.ScalarMap[str, float]
     backfill_depth: int
+    default_uenv: str
+    require_signed: bool
+    confinement: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetVclusterRequest(_message.Message):
     __slots__ = ("name",)
@@ -792,7 +808,7 @@ class GetVclusterRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -816,6 +832,9 @@ class UpdateVclusterRequest(_message.Message):
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
+    CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -833,8 +852,11 @@ class UpdateVclusterRequest(_message.Message):
     profile: str
     weights: _containers.ScalarMap[str, float]
     backfill_depth: int
+    default_uenv: str
+    require_signed: bool
+    confinement: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VclusterQueueRequest(_message.Message):
     __slots__ = ("name", "limit", "cursor")

@@ -478,7 +478,7 @@ class StartRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., output_prefix: _Optional[str] = ...) -> None: ...
 
 class Image(_message.Message):
-    __slots__ = ("reference", "digest", "source", "mount", "size", "by_user", "kind")
+    __slots__ = ("reference", "digest", "source", "mount", "size", "by_user", "kind", "signed_by")
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -486,6 +486,7 @@ class Image(_message.Message):
     SIZE_FIELD_NUMBER: _ClassVar[int]
     BY_USER_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_BY_FIELD_NUMBER: _ClassVar[int]
     reference: str
     digest: str
     source: str
@@ -493,7 +494,8 @@ class Image(_message.Message):
     size: int
     by_user: bool
     kind: str
-    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., by_user: _Optional[bool] = ..., kind: _Optional[str] = ...) -> None: ...
+    signed_by: str
+    def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., by_user: _Optional[bool] = ..., kind: _Optional[str] = ..., signed_by: _Optional[str] = ...) -> None: ...
 
 class Container(_message.Message):
     __slots__ = ("image", "binds", "writable", "workdir", "no_home")

@@ -46,6 +46,8 @@ SHELL = ("/bin/sh", "-c")
 # Inside `environment` these are no variables but say in which image the work runs.
 IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
 UENV_FEATURE = "uenv"  # of a node that mounts images
+CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared work
+NO_UENV = "none"  # instead of the default image of the vCluster
 CONTAINER_FEATURE = "container"  # of a node that has a container runtime
 NOT_YET = "is not supported by this version of Lattice"
 

@@ -20,6 +20,7 @@ from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
+from lattice.api.submit.site_images import settle_images
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
 from lattice.core.model.ids import MAX_NUMBER, dag_id
 from lattice.core.model.site.settings import setting_value
@@ -142,6 +143,7 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
     prepared = apply_defaults(context, command, names_vcluster=bool(wanted.submission.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
+    await settle_images(context, prepared, submission.uenv)
     warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
     command = await with_dependencies(context, prepared.command, wanted.outside)
     return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))

@@ -40,9 +40,10 @@ class ListedImageView(Struct, frozen=True, kw_only=True):
 
 
 class ListedImagesView(Struct, frozen=True, kw_only=True):
-    """By name, version and tag."""
+    """By name, version and tag. `directory` is where they are kept, for who may write there; empty = in no directory."""
 
     items: tuple[ListedImageView, ...]
+    directory: str = ""
 
 
 class PatchView(Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class ImageView(Struct, frozen=True, kw_only=True):
     digest: str
     size: int
     source: str
+    signed_by: str  # the key of the site that signed it; empty = it is not signed
     mount: str
     description: str
     views: tuple[ViewOfImage, ...]
@@ -112,7 +114,8 @@ async def list_images(context: Context, request: ImagesQuery) -> ListedImagesVie
             ListedImageView(image=each.label, name=each.name, version=each.version, tag=each.tag, size=each.size)
             for each in found
             if wanted in each.label.lower()
-        )
+        ),
+        directory=registry.directory,
     )
 
 
@@ -125,6 +128,7 @@ async def get_image(context: Context, request: ImageQuery) -> ImageView:
         digest=found.digest,
         size=found.size,
         source=found.source,
+        signed_by=found.signed_by,
         mount=about.mount,
         description=about.description,
         views=tuple(_view(each) for each in about.views.values()),

@@ -15,6 +15,7 @@ from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
+from lattice.api.submit.site_images import settle_images
 from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
@@ -53,6 +54,7 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
+    await settle_images(context, prepared, request.uenv)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
     return prepared

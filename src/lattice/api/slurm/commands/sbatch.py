@@ -18,6 +18,7 @@ from lattice.api.slurm.submit.waiting import wait_for
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
+from lattice.api.submit.site_images import settle_images
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.submit.directives import check_script, directive_options
 from lattice.slurm.submit.environment import environment_options
@@ -80,6 +81,7 @@ async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Tra
     prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
     await screen(context, prepared)
     settle(context, prepared)
+    await settle_images(context, prepared, job.uenv)
     wanted.warnings += prepared.warnings
     submission = prepared.command
     if job.dependency is not None and job.dependency.waits:

@@ -11,6 +11,7 @@ from lattice.api.slurm.submit.translation import images_of, translate
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
+from lattice.api.submit.site_images import settle_images
 from lattice.core.machine.commands import CancelAllocation
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.ports.nodes.agents import FinishOrder, RunKey
@@ -50,6 +51,7 @@ async def submit(
     prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
     await screen(context, prepared)
     settle(context, prepared)
+    await settle_images(context, prepared, job.uenv)
     submission = prepared.command
     warnings = [*wanted.warnings, *prepared.warnings]
     if job.dependency is not None and job.dependency.waits:

@@ -10,7 +10,8 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, UsageError
 from lattice.cli.output import Column, show_list, structured
 from lattice.cli.times import parse_duration_s
-from lattice_sdk.models.records import QuorumServer, RenewedCertificate
+from lattice_sdk.models.records import QuorumServer
+from lattice_sdk.models.upgrades import RenewedCertificate
 
 MEBIBYTE = 1 << 20
 

@@ -33,8 +33,11 @@ FIELDS = (
     Field("default_walltime", LIFETIME, "walltime of allocations that request none (default: 1h)"),
     Field("max_walltime", DURATION, "maximum walltime"),
     Field("max_nodes", INTEGER, "maximum nodes per allocation"),
+    Field("default_uenv", TEXT, "images of work that names none, as for submit --uenv; empty = none"),
+    Field("confinement", TEXT, "normal, or strict: only nodes that enforce every limit"),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
+SWITCHES = ("require_signed", "up")
 BY_NAME = {field.name: field for field in FIELDS}
 
 
@@ -53,7 +56,10 @@ class Options:
     default_walltime: str | None = None
     max_walltime: str | None = None
     max_nodes: str | None = None
+    default_uenv: str | None = None
+    confinement: str | None = None
     backfill_depth: str | None = None
+    require_signed: bool | None = None
     up: bool | None = None
 
 
@@ -77,12 +83,19 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("PROFILE", lambda v: v.profile, is_wide=True),
     Column("WEIGHTS", weights_text, is_wide=True),
     Column("BACKFILL_DEPTH", lambda v: str(v.backfill_depth), is_wide=True),
+    Column("DEFAULT_UENV", lambda v: v.default_uenv, is_wide=True),
+    Column("SIGNED", lambda v: "required" if v.require_signed else "", is_wide=True),
+    Column("CONFINEMENT", lambda v: v.confinement, is_wide=True),
     Column("CREATED", lambda v: v.created_at or "", is_wide=True),
 )
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add_fields(parser, "vCluster", FIELDS)
+    parser.add_argument("--require-signed", action="store_true", help="refuse images without a signature of the site")
+    parser.add_argument(
+        "--allow-unsigned", dest="require_signed", action="store_false", help="accept images without a signature"
+    )
     parser.add_argument("--up", action="store_true", help="accept and start work")
     parser.add_argument("--down", dest="up", action="store_false", help="start no work")
 
@@ -104,8 +117,9 @@ def fill_name(parser: argparse.ArgumentParser) -> None:
 
 def _given(options: Options, context: Context) -> dict[str, object]:
     fields = given_fields(options, FIELDS)
-    if options.up is not None:
-        fields["up"] = options.up
+    for name in SWITCHES:
+        if (value := getattr(options, name)) is not None:
+            fields[name] = value
     if context.flags.tenant and "tenants" not in fields:
         fields["tenants"] = context.flags.tenant.split(",")
     for pair in options.pairs:
@@ -115,10 +129,10 @@ def _given(options: Options, context: Context) -> dict[str, object]:
 
 def _pair(text: str) -> tuple[str, object]:
     name, separator, value = text.partition("=")
-    if name == "up" and value in {"true", "false"}:
-        return "up", value == "true"
+    if name in SWITCHES and value in {"true", "false"}:
+        return name, value == "true"
     if not separator or name not in BY_NAME:
-        known = ", ".join([*BY_NAME, "up=true|false"])
+        known = ", ".join([*BY_NAME, *(f"{each}=true|false" for each in SWITCHES)])
         raise UsageError(f'"{text}" is not FIELD=VALUE of a vCluster', hint=f"fields: {known}")
     return name, field_value(BY_NAME[name], value)
 

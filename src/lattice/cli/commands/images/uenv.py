@@ -84,6 +84,7 @@ def run_inspect(options: Options, context: Context) -> int:
         ("Image", image.image),
         ("Digest", f"sha256:{image.digest}"),
         ("Size", bytes_text(image.size)),
+        ("Signed by", image.signed_by),
         ("Mount", image.mount),
         ("Description", image.description),
         ("Views", ", ".join(view.name for view in image.views)),

@@ -29,6 +29,13 @@ class Fencing(StrEnum):
     STRICT = "strict"
 
 
+class Confinement(StrEnum):
+    """Whether work of a vCluster may run on nodes that cannot enforce every limit."""
+
+    NORMAL = "normal"
+    STRICT = "strict"
+
+
 class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     name: str
     max_nodes: int | None = None
@@ -54,6 +61,17 @@ class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     created_at: int = 0
 
 
+class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a vCluster adds to its work, and demands of images and nodes."""
+
+    default_uenv: str = ""  # images of work that names none
+    require_signed: bool = False  # images without a signature of the site are refused
+    confinement: Confinement = Confinement.NORMAL
+
+
+NO_DEMANDS = Demands()
+
+
 class Vcluster(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     name: str
     scheduler: str = "hpc-backfill"
@@ -69,6 +87,8 @@ class Vcluster(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     profile: str = ""  # which table of weights; empty = what the scheduler implies
     weights: tuple[tuple[str, float], ...] = ()  # by factor; replaces those of the profile
     backfill_depth: int = 50  # number of top-ranked allocations that get a reservation
+    # The last field that fits: with a sixteenth the bytes of every record change, and with them the digest of old logs.
+    demands: Demands | None = None
 
 
 class TenantUse(Struct, frozen=True, kw_only=True, gc=False):
