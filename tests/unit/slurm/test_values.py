@@ -150,6 +150,21 @@ def test_folded_lists_keep_padding_apart() -> None:
     assert fold(["n8", "n9", "n10"]) == "n[8-10]"
     assert fold(["n4"]) == "n4"
     assert fold([]) == ""
+    assert fold(["n1", "login", "login", "n2"]) == "n1,login,login,n2"
+    assert fold(["n1234567890123456", "n1234567890123457"]) == "n1234567890123456,n1234567890123457"
+
+
+def test_folding_takes_no_longer_for_long_names() -> None:
+    """Of several thousand names in a request each character counts: the answer holds up every other request."""
+    short, long = (min(_folding_s("x" * length) for _ in range(5)) for length in (1, 120))
+    assert long < 2.5 * short
+
+
+def _folding_s(prefix: str) -> float:
+    names = [f"{prefix}{number}" for number in range(3000)]
+    started = time.thread_time()
+    assert fold(names) == f"{prefix}[0-2999]"
+    return time.thread_time() - started
 
 
 @pytest.mark.parametrize("text", ["n[1", "n1]", "n[[1]]", "n[a-b]", "n[3-1]", "n[1-999999]"])

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from lattice.slurm.text.numbers import whole
 
 MAX_HOSTS = 100_000
-_NUMBERED = re.compile(r"(.*?)(?<!\d)(\d+)$", re.DOTALL | re.ASCII)
+_DIGITS = "0123456789"
+_MAX_DIGITS = 15  # of a name that shares brackets with others
 MAX_NAME = 128
 MAX_TEXT = 1 << 20
 _RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
@@ -58,19 +59,20 @@ def _check_length(length: int, at: int) -> None:
 def fold(names: Iterable[str]) -> str:
     """The shortest usual notation; consecutive hosts with the same prefix and width share brackets."""
     blocks: list[tuple[str, int, list[int]]] = []
+    kept, kept_width, numbers = "", -1, list[int]()  # the last block
     for name in names:
-        found = _NUMBERED.match(name)
-        if found is None or len(found[2]) > 15:
-            blocks.append((name, -1, []))
+        prefix = name.rstrip(_DIGITS)
+        digits = name[len(prefix) :]
+        if not 0 < len(digits) <= _MAX_DIGITS:
+            kept, kept_width, numbers = name, -1, []
+            blocks.append((kept, kept_width, numbers))
             continue
-        prefix, digits = found.groups()
         width = len(digits) if digits[0] == "0" and len(digits) > 1 else 0
-        number = int(digits)
-        last = blocks[-1] if blocks else None
-        if last is not None and last[0] == prefix and _same_width(last[1], width, digits):
-            last[2].append(number)
+        if prefix == kept and kept_width >= 0 and _same_width(kept_width, width, digits):
+            numbers.append(int(digits))
         else:
-            blocks.append((prefix, width, [number]))
+            kept, kept_width, numbers = prefix, width, [int(digits)]
+            blocks.append((kept, kept_width, numbers))
     return ",".join(_block(*block) for block in blocks)
 
 
