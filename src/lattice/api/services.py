@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.auth.membership import Memberships
+from lattice.api.kept_listings import KeptListings
 from lattice.api.login_discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
 from lattice.api.partitions import SlurmNames
@@ -71,6 +72,7 @@ class Services:
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
     rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
     slurm: SlurmNames = field(default_factory=SlurmNames)
+    listings: KeptListings = field(default_factory=KeptListings)
     submit_filter: SubmitFilter | None = None
     images: ImageRegistry | None = None  # None where the site has none
     registries: ContainerRegistries | None = None  # None where users may name no registry

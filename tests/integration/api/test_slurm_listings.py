@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from lattice.api.slurm.rows.jobs import JobRows
 from lattice.core.machine.commands import DrainNode
-from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.core.model.work.allocations import Allocation, Cause, PartPhase
 from lattice.ports.nodes.agents import GroupUse, RunKey
+from lattice.slurm.listings.rows import JobRow
 from tests.integration.api.world import World, in_world
 
 
@@ -385,3 +387,47 @@ async def test_a_listing_that_repeats_itself_says_when_it_is_due(world: World) -
     again = (await world.call("POST", "/slurm/commands", body)).json()
     assert again["resume"] == answer["resume"]
     assert "resume" not in await slurm(world, "squeue -h")
+
+
+@in_world
+async def test_a_long_queue_is_written_once_and_shows_every_change(world: World) -> None:
+    made: list[int] = []
+    row = JobRows.row
+
+    def counted(rows: JobRows, record: Allocation) -> JobRow:
+        made.append(record.number)
+        return row(rows, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobRows, "row", counted)
+        await _look_at_a_long_queue(world, made)
+
+
+async def _look_at_a_long_queue(world: World, made: list[int]) -> None:
+    submissions = [{"entrypoint": ["true"], "name": f"job{number}"} for number in range(300)]
+    await world.call("POST", "/allocations/batch", {"submissions": submissions})
+    physicist = world.token("bob", tenants=("physics",))
+    first = await shown(world, "squeue")
+    assert (len(first), len(made)) == (301, 300)
+    assert await shown(world, "squeue", token=world.token("carol")) == first
+    assert len(made) == 300
+    # Other people, other words of the line or of the environment: other rows.
+    assert len(await shown(world, "squeue", token=physicist)) == 1
+    assert await shown(world, "squeue --me", token=world.token("carol")) == first[:1]
+    assert len(await shown(world, "squeue --me")) == 301
+    assert await shown(world, "squeue", SQUEUE_STATES="RUNNING") == first[:1]
+    assert await shown(world, "squeue -h") == first[1:]
+    # The log, the scheduler and the time change what is shown.
+    await world.start_run(7)
+    running = await shown(world, "squeue -o %i,%t,%M")
+    assert "7,R,0:00" in running
+    world.clock.ms += 2000
+    assert "7,R,0:02" in await shown(world, "squeue -o %i,%t,%M")
+    world.scheduling.reasons[9] = "waiting for nodes"
+    made.clear()
+    await shown(world, "squeue")
+    await shown(world, "squeue")
+    assert len(made) == 300
+    world.scheduling.cycles += 1
+    await shown(world, "squeue")
+    assert len(made) == 600

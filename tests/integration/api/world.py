@@ -54,6 +54,7 @@ class DayClock(HandClock):
 class FakeScheduling:
     def __init__(self) -> None:
         self.reasons: dict[int, str] = {}
+        self.cycles = 3
 
     def reason_for(self, number: int) -> str:
         return self.reasons.get(number, "")
@@ -71,7 +72,9 @@ class FakeScheduling:
         return Outlook(reason="no scheduler here")
 
     def status(self) -> SchedulingStatus:
-        return SchedulingStatus(cycles=3, last_cycle_at=NOW_MS, last_cycle_ms=1.5, last_placements=1, placements=2)
+        return SchedulingStatus(
+            cycles=self.cycles, last_cycle_at=NOW_MS, last_cycle_ms=1.5, last_placements=1, placements=2
+        )
 
 
 class FakeObjects:

@@ -1,6 +1,8 @@
 """`squeue`: which jobs wait and run."""
 
 from collections.abc import Iterable
+from dataclasses import fields
+from functools import partial
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
@@ -44,7 +46,32 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     for name in sorted(query.nodes):
         if name not in context.state.nodes:
             raise error("squeue", f"Invalid node name {name}")
-    return await repeated(context, command, line.last("iterate"), lambda: _answer(context, query))
+    answer = partial(_kept_answer if _is_of_records(query) else _answer, context, query)
+    return await repeated(context, command, line.last("iterate"), answer)
+
+
+def _is_of_records(query: Query) -> bool:
+    """Whether the listing shows many and nothing but what the log and the last plan say of them."""
+    is_past = any(not state.is_active for state in query.states)
+    return not (query.jobs or query.steps or query.shows_steps or query.is_full or is_past)
+
+
+async def _kept_answer(context: Context, query: Query) -> SlurmAnswer:
+    given = tuple((each.option.name, each.value) for each in query.line.given)
+    # All of the query: what the environment says of it is not in the line.
+    told = tuple(getattr(query, each.name) for each in fields(query) if each.name not in ("line", "parts"))
+    scope = context.scope(Permission.READ)
+    # Callers to whom nothing is shown of themselves alone share an answer.
+    user = context.user if scope.own or query.line.has("me") else ""
+    key = ("squeue", given, told, tuple(query.parts), scope.whole, scope.own, user)
+    return await context.services.listings.answer(key, partial(_stamp, context), partial(_answer, context, query))
+
+
+def _stamp(context: Context) -> tuple[int, ...]:
+    """All that the rows depend on: the log, the last plan, and the time, which is shown in seconds."""
+    services = context.services
+    status = services.scheduling.status()
+    return services.replica.applied_index, status.cycles, status.failed_cycles, services.clock.now_ms() // 1000
 
 
 async def _answer(context: Context, query: Query) -> SlurmAnswer:
