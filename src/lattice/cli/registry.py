@@ -247,6 +247,14 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "session": SESSION,
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
     "forward": Leaf("ports.forward", "reach ports of a running allocation on this machine"),
+    "notebook": Leaf("ports.app:NOTEBOOK", "run Jupyter in an allocation and reach it on this machine"),
+    "app": Branch(
+        "applications that are used in a browser",
+        {
+            "list": Leaf("ports.app:LIST", "list the applications"),
+            "run": Leaf("ports.app:RUN", "run an application in an allocation and reach it on this machine"),
+        },
+    ),
     "steps": Leaf("work.steps", "list the steps of an allocation"),
     "wait": Leaf("work.wait", "wait for allocations to finish"),
     "logs": Leaf("work.logs", "show the output of an allocation"),
