@@ -74,6 +74,21 @@ def test_ranks_are_laid_out_over_the_nodes_with_their_variables(cluster: LocalCl
     assert lines == [f"{rank} 6 0 {rank % 2} 2 {nodes[rank // 2]} 6 3 {alloc} 0 {','.join(nodes)}" for rank in range(6)]
 
 
+def test_a_prologue_of_tasks_changes_their_environment(cluster: LocalCluster, alloc: str, tmp_path: Path) -> None:
+    prologue = tmp_path / "prologue"
+    prologue.write_text('#!/bin/sh\ncat >/dev/null\necho "export GREETING=rank $LATTICE_RANK"\n')
+    prologue.chmod(0o755)
+    words = ("-n", "2", f"--task-prologue={prologue}", "sh", "-c", 'echo "$GREETING"')
+    done = launched(cluster, alloc, *words)
+    assert (sorted(done.stdout.splitlines()), done.returncode) == (["rank 0", "rank 1"], 0), done.stderr
+    assert cluster.get(f"/allocations/{alloc}/steps/0")["name"] == "sh"
+    fed = launched(cluster, alloc, "-n", "1", f"--task-prologue={prologue}", "cat", stdin="for the task\n")
+    assert fed.stdout == "for the task\n"
+    prologue.write_text("#!/bin/sh\nexit 9\n")
+    failed = launched(cluster, alloc, *words)
+    assert (failed.returncode, "ended with exit code 9" in failed.stderr) == (9, True)
+
+
 def test_labels_stand_before_whole_lines(cluster: LocalCluster, alloc: str) -> None:
     done = launched(cluster, alloc, "-n", "12", "--label", "sh", "-c", "echo one; printf two")
     assert done.returncode == 0

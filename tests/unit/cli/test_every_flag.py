@@ -40,7 +40,13 @@ LAUNCH = {
     **{"-O": "", "--overcommit": "", "--pty": "", "--env": "A=1", "--export": "all", "--chdir": "/srv", "-D": "/srv"},
     **{"-o": "/tmp/o.%t", "--output": "/tmp/o.%t", "-e": "/tmp/e.%t", "--error": "/tmp/e.%t", "-i": "none"},
     **{"--input": "none", "--no-kill": "", "--time": "5m", "--overlap": "", "--immediate": "", "--pmi": "pmi2"},
-    **{"--fence-timeout": "5m", "--cpu-bind": "cores", "--gpu-bind": "closest", "--gpus-per-task": "1"},
+    **{
+        "--fence-timeout": "5m",
+        "--cpu-bind": "cores",
+        "--gpu-bind": "closest",
+        "--gpus-per-task": "1",
+        "--task-prologue": "./p",
+    },
 }
 # Where requests go, how answers are shown, what happens after one, and what is so anyway.
 ABOUT_THE_PROGRAM = {

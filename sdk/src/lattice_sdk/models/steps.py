@@ -80,6 +80,7 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_bind: str = ""  # none, cores, numa or map:LIST
     gpu_bind: str = ""  # none or closest
     gpus_per_task: int = 0
+    task_prologue: str = ""  # path of a program that each task runs before its own
 
 
 class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

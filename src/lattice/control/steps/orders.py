@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lattice.control.steps.plan import StepPlan, encode_plan, for_step, programs_of, slurm_variables, task_order
+from lattice.control.steps.prologue import with_prologue
 from lattice.control.steps.wireup import Meeting
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
@@ -51,7 +52,9 @@ def launch_orders(
 ) -> dict[str, LaunchOrder]:
     """The order of each node; `bases` say what a start of the allocation there would say."""
     layout = plan.layout
-    programs = programs_of(request, layout.size)
+    programs = {
+        rank: with_prologue(argv, request.task_prologue) for rank, argv in programs_of(request, layout.size).items()
+    }
     encoded = encode_plan(plan)
     orders = {}
     for place, (node, ranks) in enumerate(zip(layout.nodes, layout.ranks(), strict=True)):

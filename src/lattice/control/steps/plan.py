@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lattice.control.steps.prologue import with_prologue
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, Misfit
@@ -208,7 +209,7 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
     """What a start of the allocation would say, for a step."""
     return replace(
         base,
-        argv=request.argv,
+        argv=with_prologue(request.argv, request.task_prologue),
         script=b"",
         script_args=(),
         env=env,

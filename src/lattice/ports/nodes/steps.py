@@ -184,6 +184,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_bind: str = ""  # as in the order
     gpu_bind: str = ""
     gpus_per_task: int = 0
+    task_prologue: str = ""  # a program that each task runs before its own
 
 
 class StepView(Struct, frozen=True, kw_only=True):

@@ -181,7 +181,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("spread-job", takes=_NOTHING, fate=_IGNORED, note="placement follows the topology"),
     Option("switches", fate=_IGNORED, note="placement follows the topology"),
     Option("task-epilog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
-    Option("task-prolog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("task-prolog", note="program that each task runs before its own", programs="r"),
     Option("test-only", takes=_NOTHING, note="print when it would start", programs="br"),
     Option("thread-spec", fate=_IGNORED, note="threads are not reserved for the system"),
     Option("threads", "T", fate=_IGNORED, note=_LAUNCHER, programs="r"),

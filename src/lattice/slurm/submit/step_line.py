@@ -31,6 +31,7 @@ class StepLine:
     mpi: str = "auto"
     cpu_bind: str = ""
     gpu_bind: str = ""
+    task_prologue: str = ""
 
 
 MPI_KINDS = ("none", "pmi1", "pmi2", "pmix")
@@ -99,6 +100,7 @@ def step_line(given: Iterable[Given]) -> StepLine:
         mpi=_mpi(values.get("mpi", "").lower()),
         cpu_bind=_cpu_bind(values.get("cpu-bind", "").lower()),
         gpu_bind=_gpu_bind(values.get("gpu-bind", "").lower()),
+        task_prologue=values.get("task-prolog", ""),
     )
 
 

@@ -1124,7 +1124,7 @@ class ProgramFields(_message.Message):
     def __init__(self, ranks: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LaunchStepRequest(_message.Message):
-    __slots__ = ("id", "request_id", "argv", "programs", "tasks", "nodes", "tasks_per_node", "cpus_per_task", "node_list", "distribution", "overcommit", "environment", "inherit_environment", "cwd", "input", "output", "error", "pty", "rows", "columns", "no_kill", "overlap", "immediate", "time", "pmi", "fence_timeout", "cpu_bind", "gpu_bind", "gpus_per_task")
+    __slots__ = ("id", "request_id", "argv", "programs", "tasks", "nodes", "tasks_per_node", "cpus_per_task", "node_list", "distribution", "overcommit", "environment", "inherit_environment", "cwd", "input", "output", "error", "pty", "rows", "columns", "no_kill", "overlap", "immediate", "time", "pmi", "fence_timeout", "cpu_bind", "gpu_bind", "gpus_per_task", "task_prologue")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1161,6 +1161,7 @@ class LaunchStepRequest(_message.Message):
     CPU_BIND_FIELD_NUMBER: _ClassVar[int]
     GPU_BIND_FIELD_NUMBER: _ClassVar[int]
     GPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    TASK_PROLOGUE_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -1190,7 +1191,8 @@ class LaunchStepRequest(_message.Message):
     cpu_bind: str
     gpu_bind: str
     gpus_per_task: int
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ..., pmi: _Optional[str] = ..., fence_timeout: _Optional[str] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ...) -> None: ...
+    task_prologue: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ..., pmi: _Optional[str] = ..., fence_timeout: _Optional[str] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., task_prologue: _Optional[str] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
     __slots__ = ("id",)

@@ -72,6 +72,7 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cpu_bind: TaskList = ""
     gpu_bind: Short = ""
     gpus_per_task: int = 0
+    task_prologue: str = ""  # path of a program that each task runs before its own, as the user
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):
@@ -139,6 +140,7 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
         cpu_bind=_cpu_bind(fields.cpu_bind),
         gpu_bind=_gpu_bind(fields.gpu_bind),
         gpus_per_task=_between(fields.gpus_per_task, "gpus_per_task", 0, MAX_GPUS),
+        task_prologue=check_line(fields.task_prologue, "task_prologue", 4096),
     )
 
 

@@ -232,6 +232,7 @@ def _submission(
         pmi=step.mpi,
         cpu_bind=step.cpu_bind,
         gpu_bind=step.gpu_bind,
+        task_prologue=step.task_prologue,
         gpus_per_task=job.gpus_per_task.number,
         time=f"{job.time_s}s" if job.time_s and job.time_s != UNLIMITED else "",
     )

@@ -18,6 +18,7 @@ PER_TASK = ("%t", "%n", "%N")
 # The server's word for "stdin comes from this command", in addition to a rank.
 FED = ("all",)
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_AGENT_TOKEN"})
+PROLOGUE = "LATTICE_TASK_PROLOGUE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ class Options:
     cpu_bind: str = ""
     gpu_bind: str = ""
     gpus_per_task: int = 0
+    task_prologue: str = ""
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +126,12 @@ def _fill_sharing(parser: argparse.ArgumentParser) -> None:
         help="CPUs of a task: none, cores, numa, or map:0,2 (default: cores of its own, on nodes that know them)",
     )
     add("--gpus-per-task", type=int, metavar="G", help="GPUs that each task sees (default: all of the allocation)")
+    add(
+        "--task-prologue",
+        metavar="PROGRAM",
+        help="program that each task runs first; its lines `export NAME=VALUE` and `unset NAME` change the task's environment "
+        "(default: $LATTICE_TASK_PROLOGUE)",
+    )
     add("--gpu-bind", metavar="KIND", help="GPUs of a task: closest to its CPUs, or none (default: closest)")
     add(
         "--pmi",
@@ -186,6 +194,7 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
         cpu_bind=options.cpu_bind,
         gpu_bind=options.gpu_bind,
         gpus_per_task=options.gpus_per_task,
+        task_prologue=options.task_prologue or context.process.environment.get(PROLOGUE, ""),
     )
 
 
