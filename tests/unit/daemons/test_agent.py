@@ -105,3 +105,16 @@ def test_a_state_directory_has_one_agent(tmp_path: Path) -> None:
     assert f"another agent (pid {os.getpid()}) uses" in outcome[0]
     os.close(lock)
     os.close(take_state_dir(tmp_path / "state"))
+
+
+def test_a_node_has_directories_of_hooks_only_if_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hooks = build_settings(build_parser().parse_args(arguments(tmp_path))).hooks
+    assert (hooks.prologue_dir, hooks.epilogue_dir) == ("", "")
+    assert not hooks.has_prologue
+    assert not hooks.has_epilogue
+    named = arguments(tmp_path, "--prologue-dir", ".", "--epilogue-dir", str(tmp_path))
+    hooks = build_settings(build_parser().parse_args(named)).hooks
+    assert (hooks.prologue_dir, hooks.epilogue_dir) == (str(tmp_path), str(tmp_path))

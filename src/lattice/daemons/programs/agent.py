@@ -236,6 +236,9 @@ def _add_images(add: Callable[..., argparse.Action]) -> None:
 
 
 def _folder(text: str) -> str:
+    """Empty = none; argparse also calls this for a default that is a text."""
+    if not text:
+        return ""
     path = os.path.abspath(text)
     if not os.path.isdir(path):
         raise argparse.ArgumentTypeError(f"{text} is not a directory")
