@@ -9,6 +9,7 @@ with Client.from_environment() as client:
 
 from typing import TYPE_CHECKING
 
+from lattice_sdk.calls.streams import LogsPart
 from lattice_sdk.client import Client, new_request_id
 from lattice_sdk.errors import (
     ApiError,
@@ -105,6 +106,7 @@ __all__ = [
     "LogChunk",
     "LogLine",
     "LogStream",
+    "LogsPart",
     "NoToken",
     "Node",
     "NotAuthenticated",

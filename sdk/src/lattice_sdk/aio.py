@@ -17,6 +17,8 @@ from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.completion import completed_async, names_of, watched
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.calls.streams import (
+    ALL_OF_IT,
+    LogsPart,
     audit_export_request,
     dropped_counter,
     logs_request,
@@ -147,9 +149,10 @@ class LatticeClient(Awaiting, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
     ) -> bytes:
-        """What was written so far, as it was written."""
-        pieces = self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        """What was written so far, as it was written, or the part of it that is wanted."""
+        pieces = self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part)
         return b"".join([piece async for piece in pieces])
 
     def iter_logs(
@@ -160,10 +163,11 @@ class LatticeClient(Awaiting, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
         dropped: Callable[[int], None] | None = None,
     ) -> AsyncIterator[bytes]:
         """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
-        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part)
         return self._session.pieces(request, dropped_counter(dropped))
 
     def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> AsyncIterator[bytes]:
@@ -178,9 +182,10 @@ class LatticeClient(Awaiting, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
     ) -> AsyncGenerator[LogLine, None]:
         """Lines of output as they are written, until the allocation has ended."""
-        return lines(self.stream_output(allocation_id, stream=stream, tail=tail, node=node, run=run))
+        return lines(self.stream_output(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part))
 
     def stream_output(
         self,
@@ -190,10 +195,11 @@ class LatticeClient(Awaiting, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
         restarted: Callable[[int], None] | None = None,
     ) -> AsyncGenerator[LogChunk, None]:
         """Output as it comes, byte for byte; `restarted` hears of each new run."""
-        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part, follow=True)
         return chunks(AsyncEventReader(self._session, request), restarted)
 
     async def as_completed(

@@ -13,6 +13,8 @@ from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.completion import completed, names_of, watched
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.calls.streams import (
+    ALL_OF_IT,
+    LogsPart,
     audit_export_request,
     dropped_counter,
     logs_request,
@@ -152,9 +154,10 @@ class Client(Blocking, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
     ) -> bytes:
-        """What was written so far, as it was written."""
-        return b"".join(self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run))
+        """What was written so far, as it was written, or the part of it that is wanted."""
+        return b"".join(self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part))
 
     def iter_logs(
         self,
@@ -164,10 +167,11 @@ class Client(Blocking, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
         dropped: Callable[[int], None] | None = None,
     ) -> Iterator[bytes]:
         """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
-        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part)
         return self._session.pieces(request, dropped_counter(dropped))
 
     def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> Iterator[bytes]:
@@ -182,10 +186,11 @@ class Client(Blocking, Calls):
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
         restarted: Callable[[int], None] | None = None,
     ) -> LogStream:
         """Output as it comes, until the allocation has ended; `restarted` hears of each new run."""
-        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, part=part, follow=True)
         return LogStream(EventReader(self._session, request), restarted=restarted)
 
     def as_completed(

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from lattice.cli.context import Context
+from lattice_sdk.calls.streams import ALL_OF_IT, LogsPart
 from lattice_sdk.models.records import LogChunk
 
 STREAMS = ("stdout", "stderr")
@@ -23,11 +24,12 @@ class Follower:
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        part: LogsPart = ALL_OF_IT,
     ) -> None:
         self._context = context
         self._id = allocation_id
         self._show = show
-        self._tail, self._node, self._run = tail, node, run
+        self._tail, self._node, self._run, self._part = tail, node, run, part
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
         self._noted_run = 0
@@ -53,6 +55,7 @@ class Follower:
                     tail=self._tail,
                     node=self._node,
                     run=self._run,
+                    part=self._part,
                     restarted=self._restarted,
                 )
                 for chunk in chunks:

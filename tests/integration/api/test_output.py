@@ -103,6 +103,71 @@ async def test_chunks_have_the_last_lines_and_tell_of_gaps(world: World) -> None
 
 
 @in_world
+async def test_lines_are_chosen_by_their_time_and_stamped(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    minute = 1_772_360_400_000  # 2026-03-01T10:20:00Z
+    for index, line in enumerate((b"a\n", b"b\n", b"c\n")):
+        await put_chunk(world, index * 2, index, minute + index * 60_000, line)
+    await end_run(world, 1)
+    world.links.lose("n1")
+    assert await text(world, "?since=2026-03-01T10:21:00Z") == b"b\nc\n"
+    assert await text(world, "?until=2026-03-01T10:21:00Z") == b"a\nb\n"
+    assert await text(world, "?since=2026-03-01T10:20:30Z&until=2026-03-01T10:21:30Z&timestamps=true") == (
+        b"2026-03-01T10:21:00.000Z b\n"
+    )
+    assert await text(world, "?since=2026-03-02") == b""
+    assert await text(world, "?offset=2&limit=3") == b"b\nc"
+    assert await text(world, "?offset=1") == b"\nb\nc\n"
+    assert await text(world, "?limit=0") == b""
+    stream = await world.open("/allocations/a1/logs/stream?since=2026-03-01T10:21:30Z&timestamps=true")
+    event = await stream.next()
+    assert event is not None
+    assert (event.data["data"], event.data["offset"]) == ("2026-03-01T10:22:00.000Z c\n", 4)
+    await stream.close()
+
+
+@in_world
+async def test_wrong_parts_of_output_are_refused_with_a_hint(world: World) -> None:
+    await world.submit(resources={"nodes": 2}, per_node=True)
+    await world.place(1, "n1", "n2")
+    for query, told, hint in (
+        ("since=2026-03-02&until=2026-03-01", "is after until", "exchange"),
+        ("since=yesterday", 'cannot read "yesterday"', "2026-03-01"),
+        ("offset=-1&node=n1", "-1 is not possible", ""),
+        ("offset=5&tail=3&node=n1", "counts bytes of the whole output", "leave out tail"),
+        ("limit=5&timestamps=true&node=n1", "counts bytes of the whole output", "timestamps"),
+        ("offset=5", "2 nodes have output of their own", "node=n1"),
+    ):
+        answer = await world.call("GET", f"/allocations/1/logs?{query}")
+        assert (answer.status, told in answer.error["message"]) == (400, True), answer.error
+        assert hint in answer.error.get("hint", "")
+
+
+@in_world
+async def test_output_of_the_first_release_has_no_times_to_choose_by(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.objects.put("logs/1/1/n1.stdout", b"a\n")
+    await end_run(world, 1)
+    answer = await world.call("GET", "/allocations/1/logs?since=2026-03-01")
+    assert (answer.status, "without times" in answer.error["message"]) == (409, True)
+    assert await text(world, "?timestamps=true") == b"-".ljust(25) + b"a\n"
+
+
+@in_world
+async def test_nodes_come_in_order_of_time_with_timestamps(world: World) -> None:
+    await world.submit(resources={"nodes": 2}, per_node=True)
+    await world.place(1, "n2", "n1")
+    for node, at_ms, line in (("n1", 2000, b"second\n"), ("n2", 1000, b"first\n"), ("n2", 3000, b"third\n")):
+        place = Place(offset=0 if line != b"third\n" else 6, at_ms=at_ms)
+        name = f"default/-/a1/logs/run-1/stdout/{node}/{place.name}"
+        await world.objects.put(name, pack(place, line, [(place.offset, at_ms)]))
+    found = await text(world, "?timestamps=true")
+    assert [line[25:] for line in found.splitlines()] == [b"first", b"second", b"third"]
+
+
+@in_world
 async def test_earlier_runs_are_read_from_their_chunks(world: World) -> None:
     await world.submit()
     await world.start_run(1)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from lattice.cli.views.log_lines import in_order
 from tests.unit.cli.runner import Cli, allocation, ended
-from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 
 def test_logs_are_bare_bytes(api: FakeApi, cli: Cli) -> None:
@@ -29,7 +30,88 @@ def test_a_lost_beginning_is_told_beside_the_output(api: FakeApi, cli: Cli) -> N
 
 
 def by_stream(**texts: bytes) -> Callable[[Asked], Reply]:
-    return lambda asked: Reply(raw=texts[asked.parameter("stream") or ""])
+    return by_time({stream: [("12:00:00.000", text)] for stream, text in texts.items()})
+
+
+def by_time(streams: dict[str, list[tuple[str, bytes]]]) -> Callable[[Asked], Reply]:
+    """A server that knows when each line was written."""
+
+    def answer(asked: Asked) -> Reply:
+        lines = streams[asked.parameter("stream") or ""]
+        is_stamped = asked.parameter("timestamps") == "true"
+        return Reply(raw=b"".join((f"2026-03-01T{at}Z ".encode() if is_stamped else b"") + line for at, line in lines))
+
+    return answer
+
+
+MIXED: dict[str, list[tuple[str, bytes]]] = {
+    "stdout": [("12:00:00.000", b"one\n"), ("12:00:02.000", b"three\n")],
+    "stderr": [("12:00:01.000", b"two\n"), ("12:00:03.000", b"four")],
+}
+
+
+def test_both_streams_come_in_order_of_time(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", by_time(MIXED))
+    outcome = cli("logs", "a17")
+    assert (outcome.raw, outcome.err) == (b"one\nthree\n", "two\nfour")
+    assert [stream for stream, _ in in_order({name: [b"".join(stamped(MIXED[name]))] for name in MIXED})] == [
+        "stdout",
+        "stderr",
+        "stdout",
+        "stderr",
+    ]
+    shown = cli("logs", "a17", "--timestamps", "--stdout")
+    assert shown.raw == b"2026-03-01T12:00:00.000Z one\n2026-03-01T12:00:02.000Z three\n"
+
+
+def stamped(lines: list[tuple[str, bytes]]) -> list[bytes]:
+    return [f"2026-03-01T{at}Z ".encode() + line for at, line in lines]
+
+
+def test_an_older_server_gives_one_stream_behind_the_other(api: FakeApi, cli: Cli) -> None:
+    plain = by_stream(stdout=b"result\n", stderr=b"oops\n")
+
+    def answer(asked: Asked) -> Reply:
+        if asked.parameter("timestamps"):
+            return refusal(400, "invalid", "unknown parameter")
+        return plain(asked)
+
+    api.on("GET", "/allocations/a17/logs", answer)
+    outcome = cli("logs", "a17")
+    assert (outcome.code, outcome.raw, outcome.err) == (0, b"result\n", "oops\n")
+
+
+def test_lines_are_chosen_by_time_and_pattern(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", by_time(MIXED))
+    outcome = cli("logs", "a17", "--since=2026-03-01T10:00:00Z", "--until=2026-03-02T10:00:00Z", "--grep=^t|u")
+    assert (outcome.raw, outcome.err) == (b"three\n", "two\nfour")
+    asked = dict(api.last().query)
+    assert (asked["since"], asked["until"]) == ("2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z")
+    found = json.loads(cli("logs", "a17", "--grep=ee", "-o", "json").out)
+    assert (found["stdout"], found["stderr"]) == ("three\n", "")
+
+
+def test_patterns_apply_to_lines_that_are_followed(api: FakeApi, cli: Cli) -> None:
+    pieces = [
+        "data: " + json.dumps({"node": "n1", "stream": "stdout", "offset": offset, "data": text}) + "\n\n"
+        for offset, text in ((0, "one\ntw"), (6, "o\nthree"))
+    ]
+    api.on("GET", "/allocations/a17/logs/stream", Reply(events=(*pieces, "event: end\n\n")))
+    assert cli("logs", "-f", "a17", "--stdout", "--grep=t").raw == b"two\nthree"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--grep=(",), "not a regular expression"),
+        (("--grep=" + "x" * 1001,), "at most 1,000 characters"),
+        (("--since=never",), "never"),
+        (("--follow", "--until=10:00"), "--until has no meaning with --follow"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(api: FakeApi, cli: Cli, words: tuple[str, ...], told: str) -> None:
+    outcome = cli("logs", "a17", *words)
+    assert (outcome.code, told in outcome.err) == (2, True), outcome.err
 
 
 def test_both_streams_are_shown_each_where_it_belongs(api: FakeApi, cli: Cli) -> None:

@@ -2,18 +2,52 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.operation import at, given
 from lattice_sdk.session import PREFIX, Request
 
 
+class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of the output: lines that were begun from `since` to `until` (RFC 3339), each with its time in front where
+    `timestamps` says so; or `limit` bytes from `offset`, of one node."""
+
+    since: str = ""
+    until: str = ""
+    timestamps: bool = False
+    offset: int | None = None
+    limit: int | None = None
+
+
+ALL_OF_IT = LogsPart()
+
+
 def logs_request(
-    allocation_id: str, *, stream: str, tail: int | None, node: str, run: int | None, follow: bool = False
+    allocation_id: str,
+    *,
+    stream: str,
+    tail: int | None,
+    node: str,
+    run: int | None,
+    part: LogsPart = ALL_OF_IT,
+    follow: bool = False,
 ) -> Request:
     """Output written so far, or with `follow` also what is written from now on."""
     path = at("allocations", allocation_id, "logs", *(["stream"] if follow else []))
-    return Request(method="GET", path=PREFIX + path, query=given(stream=stream, tail=tail, run=run, node=node))
+    query = given(
+        stream=stream,
+        tail=tail,
+        run=run,
+        node=node,
+        since=part.since,
+        until=part.until,
+        timestamps="true" if part.timestamps else "",
+        offset=part.offset,
+        limit=part.limit,
+    )
+    return Request(method="GET", path=PREFIX + path, query=query)
 
 
 def dropped_counter(dropped: Callable[[int], None] | None) -> Callable[[Mapping[str, str]], None]:

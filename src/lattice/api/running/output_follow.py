@@ -63,6 +63,7 @@ class Piece:
     offset: int
     data: bytes
     place: str
+    marks: tuple[tuple[int, int], ...] = ()
 
 
 _Queued = tuple[str, OutputPiece | Exception | None]
@@ -81,6 +82,7 @@ class Follower:
         fixed_run: int = 0,
         tail: int = 0,
         place: Place | None = None,
+        since_ms: int | None = None,
     ) -> None:
         self.record = record
         self._context = context
@@ -90,6 +92,7 @@ class Follower:
         self._fixed_run = fixed_run
         self._tail = 0 if place else tail
         self._place = place
+        self._since_ms = since_ms
 
     async def items(self) -> AsyncIterator[Piece | int]:
         """Pieces as they come; a number says that this run starts again."""
@@ -151,9 +154,9 @@ class Follower:
             is_over = is_part_over(record, source.run, source.node)
             if is_over:
                 whole = is_part_whole(record, source.run, source.node)
-                pieces = source.finished(is_whole=whole, offset=offset, tail_lines=tail)
+                pieces = source.finished(is_whole=whole, offset=offset, tail_lines=tail, since_ms=self._since_ms)
             else:
-                pieces = source.running(offset=offset, tail_lines=tail, follow=True)
+                pieces = source.running(offset=offset, tail_lines=tail, follow=True, since_ms=self._since_ms)
             try:
                 async for piece in pieces:
                     offset, tail, delay = piece.offset + len(piece.data), 0, _RETRY_FROM_S
@@ -186,6 +189,6 @@ async def _in_whole_characters(queue: asyncio.Queue[_Queued], place: Place) -> A
             kept[node] = data[whole:]
         if whole:
             place.offsets[node] = offset + whole
-            yield Piece(node, offset, data[:whole], str(place))
+            yield Piece(node, offset, data[:whole], str(place), item.marks if item is not None else ())
         elif item is not None:
             place.offsets[node] = offset

@@ -900,18 +900,28 @@ class WaitRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., timeout: _Optional[float] = ...) -> None: ...
 
 class LogsRequest(_message.Message):
-    __slots__ = ("id", "stream", "tail", "node", "run")
+    __slots__ = ("id", "stream", "tail", "node", "run", "since", "until", "timestamps", "offset", "limit")
     ID_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     id: str
     stream: str
     tail: int
     node: str
     run: int
-    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ...) -> None: ...
+    since: str
+    until: str
+    timestamps: bool
+    offset: int
+    limit: int
+    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., timestamps: _Optional[bool] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class TextPiece(_message.Message):
     __slots__ = ("data", "dropped")
@@ -922,20 +932,24 @@ class TextPiece(_message.Message):
     def __init__(self, data: _Optional[bytes] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class StreamLogsRequest(_message.Message):
-    __slots__ = ("id", "stream", "tail", "node", "run", "last_event_id")
+    __slots__ = ("id", "stream", "tail", "node", "run", "since", "timestamps", "last_event_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
     LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     stream: str
     tail: int
     node: str
     run: int
+    since: str
+    timestamps: bool
     last_event_id: str
-    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., since: _Optional[str] = ..., timestamps: _Optional[bool] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class PieceView(_message.Message):
     __slots__ = ("node", "stream", "offset", "data", "data_b64")

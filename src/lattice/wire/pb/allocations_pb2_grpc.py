@@ -306,7 +306,7 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Logs(self, request, context):
-        """Get the output written so far, node by node.
+        """Get the output written so far, node by node; with timestamps in order of time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -12,14 +13,17 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found, find
+from lattice.api.running.line_times import Lines, TimesUnknown, Wanted, in_order
 from lattice.api.running.output import Source, chosen_nodes, is_part_over, is_part_whole, launch_nodes
 from lattice.api.running.output_follow import Follower, Piece, Place
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, TaskGroup
-from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable
+from lattice.ports.nodes.agents import AgentUnreachable, OutputPiece, OutputUnavailable
 from lattice.wire.text.problems import BadField
+from lattice.wire.text.times import parse_moment
 
 MAX_TAIL = 1_000_000
+MAX_OFFSET = 10**15
 
 
 class LogQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,6 +32,11 @@ class LogQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tail: int | None = None
     node: str = ""
     run: int | None = None
+    since: str = ""
+    until: str = ""
+    timestamps: bool = False
+    offset: int | None = None
+    limit: int | None = None
 
 
 class LogStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,6 +45,8 @@ class LogStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tail: int | None = None
     node: str = ""
     run: int | None = None
+    since: str = ""
+    timestamps: bool = False
     last_event_id: str = ""
 
 
@@ -60,8 +71,10 @@ LogEvent = PieceView | Restart | End
 
 
 async def logs(context: Context, request: LogQuery) -> TextAnswer:
-    """Get the output written so far, node by node."""
+    """Get the output written so far, node by node; with timestamps in order of time."""
     tail = _tail(request.tail)
+    wanted = _wanted(request.since, request.until, stamps=request.timestamps)
+    place, most = _window(request, wanted)
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
     await record_access(context, "allocation.logs", record)
     run = _run(record, request.run)
@@ -74,15 +87,22 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
         )
     nodes = await launch_nodes(context.services, record, run, request.stream)
     chosen = chosen_nodes(nodes, request.node)
+    if (place or most is not None) and len(chosen) > 1:
+        hint = f"name one of them: node={chosen[0]}"
+        raise BadField("offset" if place else "limit", f"{len(chosen)} nodes have output of their own", hint=hint)
     if request.tail == 0:
         chosen = []
+    reader = _Reader(record, tail, place, wanted)
     sources = [Source(context.services, record, run, node, request.stream) for node in chosen]
-    return TextAnswer(_read_all(sources, record, tail))
+    if wanted.is_plain:
+        return TextAnswer(_limited(reader.one_by_one(sources), most))
+    return TextAnswer(reader.by_time(sources))
 
 
 async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[LogEvent]:
     """Stream the output, from its beginning until the allocation has ended."""
     tail = _tail(request.tail)
+    wanted = _wanted(request.since, "", stamps=request.timestamps)
     place = Place.parse(request.last_event_id) if request.last_event_id else None
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
     await record_access(context, "allocation.logs", record, "followed")
@@ -94,16 +114,27 @@ async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[
         fixed_run=_run(record, request.run) if request.run is not None else 0,
         tail=tail,
         place=place,
+        since_ms=wanted.since_ms,
     )
-    return EventAnswer(_events(follower, request.stream))
+    return EventAnswer(_events(follower, request.stream, wanted))
 
 
-async def _events(follower: Follower, stream: str) -> AsyncGenerator[ServerEvent[LogEvent], None]:
+async def _events(follower: Follower, stream: str, wanted: Wanted) -> AsyncGenerator[ServerEvent[LogEvent], None]:
+    lines: dict[str, Lines] = {}
     async for item in follower.items():
-        if isinstance(item, Piece):
+        if not isinstance(item, Piece):
+            lines.clear()
+            yield ServerEvent(Restart(run=item), event="restart")
+        elif wanted.is_plain:
             yield ServerEvent(_piece_view(item, stream), id=item.place)
         else:
-            yield ServerEvent(Restart(run=item), event="restart")
+            of_node = lines.setdefault(item.node, Lines(wanted))
+            try:
+                data = of_node.feed(OutputPiece(offset=item.offset, data=item.data, marks=item.marks))
+            except TimesUnknown:
+                raise _no_times(follower.record) from None
+            if data:
+                yield ServerEvent(_piece_view(replace(item, data=data), stream), id=item.place)
     record = follower.record
     yield ServerEvent(End(state=record.state, exit_code=record.exit_code), event="end")
 
@@ -117,32 +148,100 @@ def _piece_view(piece: Piece, stream: str) -> PieceView:
     return PieceView(node=piece.node, stream=stream, offset=piece.offset, data=text)
 
 
-async def _read_all(sources: list[Source], record: Allocation, tail: int) -> AsyncGenerator[TextPiece, None]:
-    """Node after node. A node that cannot be reached is left out, unless nothing else was read either."""
-    lost: AgentUnreachable | None = None
-    is_empty = True
-    for source in sources:
-        place = 0
-        try:
-            if is_part_over(record, source.run, source.node):
-                whole = is_part_whole(record, source.run, source.node)
-                pieces = source.finished(is_whole=whole, tail_lines=tail)
-            else:
-                pieces = source.running(tail_lines=tail)
-            async for piece in pieces:
+class _Reader:
+    """Reads the sources of one request. A node that cannot be reached is left out, unless nothing else was read either."""
+
+    def __init__(self, record: Allocation, tail: int, place: int, wanted: Wanted) -> None:
+        self._record, self._tail, self._place, self._wanted = record, tail, place, wanted
+        self._lost: AgentUnreachable | None = None
+
+    async def one_by_one(self, sources: list[Source]) -> AsyncGenerator[TextPiece, None]:
+        is_empty = True
+        for source in sources:
+            place = self._place
+            async for piece in self._pieces(source):
                 is_empty = False
-                yield TextPiece(piece.data, 0 if tail else piece.offset - place)
+                yield TextPiece(piece.data, 0 if self._tail else piece.offset - place)
                 place = piece.offset + len(piece.data)
+        self._check_read(is_empty=is_empty)
+
+    async def by_time(self, sources: list[Source]) -> AsyncGenerator[TextPiece, None]:
+        is_empty = True
+        try:
+            async for text in in_order([self._pieces(source) for source in sources], self._wanted):
+                is_empty = False
+                yield TextPiece(text, 0)
+        except TimesUnknown:
+            raise _no_times(self._record) from None
+        self._check_read(is_empty=is_empty)
+
+    async def _pieces(self, source: Source) -> AsyncGenerator[OutputPiece, None]:
+        since_ms = self._wanted.since_ms
+        try:
+            if is_part_over(self._record, source.run, source.node):
+                whole = is_part_whole(self._record, source.run, source.node)
+                pieces = source.finished(is_whole=whole, offset=self._place, tail_lines=self._tail, since_ms=since_ms)
+            else:
+                pieces = source.running(offset=self._place, tail_lines=self._tail, since_ms=since_ms)
+            async for piece in pieces:
+                yield piece
         except OutputUnavailable:
-            continue  # accepted, but nothing was started there yet
+            return  # accepted, but nothing was started there yet
         except AgentUnreachable as error:
-            lost = error
-    if lost is not None and is_empty:
-        raise ApiError(
-            "unavailable",
-            f"the output cannot be read now: {lost}",
-            hint="try again when the node is back",
-        )
+            self._lost = error
+
+    def _check_read(self, *, is_empty: bool) -> None:
+        if self._lost is not None and is_empty:
+            raise ApiError(
+                "unavailable",
+                f"the output cannot be read now: {self._lost}",
+                hint="try again when the node is back",
+            )
+
+
+async def _limited(pieces: AsyncGenerator[TextPiece, None], most: int | None) -> AsyncGenerator[TextPiece, None]:
+    left = most
+    async for piece in pieces:
+        if left is None:
+            yield piece
+            continue
+        if left > 0:
+            yield TextPiece(piece.data[:left], piece.dropped)
+        left -= len(piece.data)
+        if left <= 0:
+            await pieces.aclose()
+            return
+
+
+def _no_times(record: Allocation) -> ApiError:
+    return ApiError(
+        "conflict",
+        f"the output of {allocation_id(record.number)} was stored without times",
+        hint="release 0.1.0 wrote none; read it without since and until",
+    )
+
+
+def _wanted(since: str, until: str, *, stamps: bool) -> Wanted:
+    """Raises BadField."""
+    since_ms = parse_moment(since, "since") if since else None
+    until_ms = parse_moment(until, "until") if until else None
+    if since_ms is not None and until_ms is not None and since_ms > until_ms:
+        raise BadField("since", f"{since} is after until, {until}", hint="exchange them")
+    return Wanted(since_ms, until_ms, stamps)
+
+
+def _window(request: LogQuery, wanted: Wanted) -> tuple[int, int | None]:
+    """Offset and limit in bytes. Raises BadField."""
+    for field, value in (("offset", request.offset), ("limit", request.limit)):
+        if value is None:
+            continue
+        if not 0 <= value <= MAX_OFFSET:
+            raise BadField(field, f"{value} is not possible", limit=f"from 0 to {MAX_OFFSET:,}")
+        if request.tail is not None or not wanted.is_plain:
+            raise BadField(
+                field, "counts bytes of the whole output", hint="leave out tail, since, until and timestamps"
+            )
+    return request.offset or 0, request.limit
 
 
 def _single(found: Found) -> Allocation:

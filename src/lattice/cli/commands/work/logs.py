@@ -1,7 +1,9 @@
 """`lattice logs`: what an allocation wrote, byte for byte."""
 
 import argparse
-from collections.abc import Iterator
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lattice.cli.command import Command
@@ -10,6 +12,9 @@ from lattice.cli.each import for_each
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.following import STREAMS, Follower, write_output
 from lattice.cli.output import show_line, structured
+from lattice.cli.times import parse_moment
+from lattice.cli.views.log_lines import STAMP, LineBuffer, Pattern, in_order, lines_of
+from lattice_sdk.calls.streams import LogsPart
 from lattice_sdk.errors import Invalid
 from lattice_sdk.models.records import AllocationFilter, LogChunk
 
@@ -25,6 +30,14 @@ class Options:
     stderr: bool = False
     node: str = ""
     run: int | None = None
+    since: str = ""
+    until: str = ""
+    timestamps: bool = False
+    grep: str | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.since or self.until or self.timestamps or self.grep is not None)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -43,12 +56,19 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--stderr", action="store_true", help="show only stderr")
     add("--node", metavar="NODE", help="show only the output of this node")
     add("--run", type=int, metavar="N", help="show this run (default: the newest)")
+    add("--since", metavar="TIME", help="show lines written since: 10m (ago), 16:30, 2026-03-01, RFC 3339")
+    add("--until", metavar="TIME", help="show lines written up to this time")
+    add("--timestamps", action="store_true", help="show before each line when it was written, in UTC")
+    add("--grep", metavar="RE", help="show only lines that match the regular expression")
 
 
 def run(options: Options, context: Context) -> int:
     if options.tail is not None and options.tail < 0:
         raise UsageError("--tail cannot be negative")
+    Pattern(options.grep)
     if options.follow:
+        if options.until:
+            raise UsageError("--until has no meaning with --follow", hint="leave one of them out")
         if len(options.ids) > 1:
             raise UsageError("--follow takes one ID", hint="follow each in a terminal of its own")
         return _follow(options.ids[0], options, context)
@@ -85,32 +105,76 @@ def _print_all(name: str, options: Options, context: Context) -> int:
 
 
 def _print(name: str, options: Options, context: Context) -> int:
-    """Each stream to its own; a single one to stdout."""
+    """Each stream to its own, in the order in which they were written; a single one to stdout."""
     if context.output in {"json", "yaml"}:
-        texts = {
-            stream: b"".join(_pieces(name, stream, options, context)).decode("utf-8", "replace")
-            for stream in options.streams
-        }
-        if len(texts) > 1:
-            structured(context, {"id": name, **texts})
-        else:
-            ((stream, data),) = texts.items()
-            structured(context, {"id": name, "stream": stream, "data": data})
+        _print_structured(name, options, context)
         return OK
-    for stream in options.streams:
-        for piece in _pieces(name, stream, options, context):
+    if options.is_filtered:
+        _print_lines(name, options, context)
+        return OK
+    begun = {stream: _begun(_pieces(name, stream, options, context)) for stream in options.streams}
+    if all(first for first, _ in begun.values()) and len(begun) > 1:
+        try:
+            _print_lines(name, options, context)
+        except Invalid:  # a server of release 0.1.0 knows no times
+            pass
+        else:
+            return OK
+    for stream, (first, rest) in begun.items():
+        for piece in itertools.chain((first,), rest):
             _write(stream, piece, options, context)
     return OK
 
 
-def _pieces(name: str, stream: str, options: Options, context: Context) -> Iterator[bytes]:
+def _begun(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    return next(pieces, b""), pieces
+
+
+def _print_structured(name: str, options: Options, context: Context) -> None:
+    texts = {
+        stream: b"".join(_chosen(_pieces(name, stream, options, context), options)).decode("utf-8", "replace")
+        for stream in options.streams
+    }
+    if len(texts) > 1:
+        structured(context, {"id": name, **texts})
+    else:
+        ((stream, data),) = texts.items()
+        structured(context, {"id": name, "stream": stream, "data": data})
+
+
+def _chosen(pieces: Iterator[bytes], options: Options) -> Iterable[bytes]:
+    pattern = Pattern(options.grep)
+    start = STAMP if options.timestamps else 0
+    return (line for line in lines_of(pieces) if pattern.matches(line[start:])) if pattern else pieces
+
+
+def _print_lines(name: str, options: Options, context: Context) -> None:
+    """With stamps from the server, by which lines are put in order; they are cut off unless they were asked for."""
+    pattern, start = Pattern(options.grep), 0 if options.timestamps else STAMP
+    streams = {stream: _pieces(name, stream, options, context, stamps=True) for stream in options.streams}
+    for stream, line in in_order(streams):
+        if pattern.matches(line[STAMP:]):
+            _write(stream, line[start:], options, context)
+
+
+def _pieces(name: str, stream: str, options: Options, context: Context, *, stamps: bool = False) -> Iterator[bytes]:
     return context.client.iter_logs(
         name,
         stream=stream,
         tail=options.tail,
         node=options.node,
         run=options.run,
+        part=_part(options, context, stamps=stamps or options.timestamps),
         dropped=lambda count: _note_dropped(stream, context, count),
+    )
+
+
+def _part(options: Options, context: Context, *, stamps: bool) -> LogsPart:
+    now = context.clock.now()
+    return LogsPart(
+        since=parse_moment(options.since, now, past=True) if options.since else "",
+        until=parse_moment(options.until, now, past=True) if options.until else "",
+        timestamps=stamps,
     )
 
 
@@ -124,22 +188,43 @@ def _note_dropped(stream: str, context: Context, count: int) -> None:
 
 def _follow(name: str, options: Options, context: Context) -> int:
     seen: set[tuple[str, str]] = set()
+    pattern, start = Pattern(options.grep), STAMP if options.timestamps else 0
+    buffers: defaultdict[tuple[str, str], LineBuffer] = defaultdict(LineBuffer)
 
     def show(chunk: LogChunk) -> None:
-        if (chunk.node, chunk.stream) not in seen and chunk.offset and options.tail is None:
+        source = chunk.node, chunk.stream
+        if source not in seen and chunk.offset and options.tail is None and not options.since:
             _note_dropped(chunk.stream, context, chunk.offset)
-        seen.add((chunk.node, chunk.stream))
+        seen.add(source)
+        data = chunk.data
+        if pattern:
+            data = b"".join(line for line in buffers[source].feed(data) if pattern.matches(line[start:]))
+        put(chunk.node, chunk.stream, chunk.offset, data)
+
+    def put(node: str, stream: str, offset: int, data: bytes) -> None:
+        if not data:
+            return
         if context.output in {"json", "yaml"}:
-            text = chunk.data.decode("utf-8", "replace")
-            show_line(context, {"node": chunk.node, "stream": chunk.stream, "offset": chunk.offset, "data": text})
+            text = data.decode("utf-8", "replace")
+            show_line(context, {"node": node, "stream": stream, "offset": offset, "data": text})
         else:
-            _write(chunk.stream, chunk.data, options, context)
+            _write(stream, data, options, context)
 
     follower = Follower(
-        context, name, show, streams=options.streams, tail=options.tail, node=options.node, run=options.run
+        context,
+        name,
+        show,
+        streams=options.streams,
+        tail=options.tail,
+        node=options.node,
+        run=options.run,
+        part=_part(options, context, stamps=options.timestamps),
     )
     follower.start()
     follower.finish()
+    for (node, stream), buffer in buffers.items():
+        if (rest := buffer.rest()) and pattern.matches(rest[start:]):
+            put(node, stream, 0, rest)
     return OK
 
 
@@ -147,5 +232,11 @@ COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice logs a17", "lattice logs a17 --follow", "lattice logs a17 a18 --stderr --tail=100"),
+    examples=(
+        "lattice logs a17",
+        "lattice logs a17 --follow",
+        "lattice logs a17 a18 --stderr --tail=100",
+        "lattice logs a17 --since=10m --timestamps",
+        "lattice logs a17 --grep='loss=0[.]0'",
+    ),
 )
