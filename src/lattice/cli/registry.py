@@ -282,6 +282,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "login": Leaf("identity.login", "log in with the cluster's identity provider"),
     "logout": Leaf("identity.logout", "log out and revoke the token"),
     "whoami": Leaf("identity.whoami", "show the identity the server sees"),
+    "doctor": Leaf("site.doctor", "check the way to the cluster: configuration, ports, clocks, certificates, disk"),
     "up": Leaf("local.up", "start a cluster on this machine"),
     "down": Leaf("local.down", "stop the cluster on this machine"),
     "env": Leaf("local.env", "print shell exports for the local cluster"),
