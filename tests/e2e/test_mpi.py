@@ -313,6 +313,15 @@ def test_mpirun_of_open_mpi_in_a_script_uses_all_nodes_of_the_allocation(
     assert used == {"n1", "n2", "n3", "n4"}
 
 
+def test_mpiexec_ends_when_a_node_cannot_be_reached(cluster: LocalCluster, walk: Path) -> None:
+    mpiexec = require_program("mpiexec.hydra")
+    code, output, used = script_of(cluster, f"{mpiexec} -hosts n2,n9 -n 2 {walk} hello 2>&1")
+    assert code not in (0, 124), output
+    assert "n9" in output
+    assert "hello" not in output
+    assert "n9" not in used
+
+
 def test_the_launcher_refuses_what_ssh_would_do_and_it_does_not(cluster: LocalCluster) -> None:
     line = "lattice-mpi-launcher -x n2 echo '\"$LATTICE_NODE_ID\"' ${RANK-none}; exit $(lattice-mpi-launcher n3 exit 5; echo $?)"
     code, output, used = script_of(cluster, line)

@@ -29,11 +29,22 @@ NAMES = frozenset(
         "PRTE_MCA_prte_default_hostfile",
     }
 )
+NOTICE_S = 2  # within this mpiexec notices by itself that a proxy which had reached it is gone
 # As ssh: the words become one line for the user's shell. What a step says about its one task is not meant for the ranks below it.
+# Hydra's mpiexec does not watch its launchers: it waits for ever for a proxy that was never started, and is stopped then.
 SCRIPT = f"""#!/bin/sh
 # {LAUNCHER} [-x] HOST COMMAND...
 # Runs a command on a node of this allocation, in the way that ssh is called by mpiexec and mpirun.
-fail() {{ echo "{LAUNCHER}: $*" >&2; exit 255; }}
+begun() {{ cut -d" " -f22 "/proc/$PPID/stat" 2>/dev/null; }}
+leave() {{
+    first=$(begun)
+    case "$1$(cat "/proc/$PPID/comm" 2>/dev/null)" in
+        0*) ;;
+        *mpiexec*|*mpirun*) (sleep {NOTICE_S}; [ "$(begun)" = "${{first:-gone}}" ] && kill -TERM $PPID) </dev/null >/dev/null 2>&1 & ;;
+    esac
+    exit "$1"
+}}
+fail() {{ echo "{LAUNCHER}: $*" >&2; leave 255; }}
 while [ $# -gt 0 ]; do
     case "$1" in
         -x|-X|-n|-q|-T) shift ;;
@@ -49,9 +60,17 @@ case "$SHELL" in
     */csh|*/tcsh) shell="$SHELL" ;;
     *) shell=/bin/sh ;;
 esac
-exec "${{0%/*}}/lattice" launch --nodelist "$host" --nodes 1 --ntasks 1 --overlap --pmi none --input none \\
+"${{0%/*}}/lattice" launch --nodelist "$host" --nodes 1 --ntasks 1 --overlap --pmi none --input none \\
     env -u PMI_RANK -u PMI_SIZE -u PMI_SPAWNED -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT \\
-    "$shell" -c "$*"
+    "$shell" -c "$*" &
+launch=$!
+trap 'kill -TERM $launch 2>/dev/null' HUP INT TERM
+while :; do
+    wait $launch
+    code=$?
+    kill -0 $launch 2>/dev/null || break
+done
+leave $code
 """
 
 
