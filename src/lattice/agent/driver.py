@@ -68,6 +68,7 @@ from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs
 from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
+from lattice.agent.runs.missing import missing_features
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
     LastServer,
@@ -88,7 +89,7 @@ from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
-from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
+from lattice.ports.nodes.agents import Greeting, KnownRun, MissingFeature, Phase, RunKey
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
@@ -131,7 +132,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli, self._feeding, self._shim_id = deque[Stimulus](), False, ""
         self._shim: ShimClient | None = None
-        self._shim_can = ShimMessage()  # what it said of itself
+        self._shim_can, self._missing = ShimMessage(), tuple[MissingFeature, ...]()  # what it said of itself
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
@@ -384,7 +385,7 @@ class Driver:
         elif message.HasField("read_output"):
             self._read(message.read_output, self._readers)
         elif message.HasField("measure"):
-            answer_measure(message.measure, self._devices, self.ask_shim, self._post)
+            answer_measure(message.measure, self._devices, self.ask_shim, self._post, self._missing)
         elif message.HasField("stop_reading"):
             self._readers.close(message.stop_reading.reader)
 
@@ -557,6 +558,8 @@ class Driver:
             features.add(CGROUP_FEATURE)
         else:
             _log.warning("no cgroups here: processes are tracked by their ancestry, memory is not limited")
+        why_not = {UENV_FEATURE: self._images.why_not(), CONTAINER_FEATURE: self._containers.why_not()}
+        self._missing = missing_features(listing, features, why_not, PMIX_FEATURE)
         self._facts = msgspec.structs.replace(self._facts, features=tuple(sorted(features)))
         on_disk = {}
         for run in self.state.runs.values():

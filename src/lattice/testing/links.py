@@ -8,7 +8,9 @@ from lattice.ports.nodes.agents import (
     AgentUnreachable,
     GroupUse,
     ImagesAsk,
+    MissingFeature,
     NodeImagesTold,
+    NodeUse,
     Order,
     OutputName,
     OutputPiece,
@@ -34,6 +36,7 @@ class FakeLinks:
     files: dict[tuple[str, int, int, str], bytes] = field(default_factory=dict)
     ended: set[tuple[int, int]] = field(default_factory=set)
     figures: dict[str, tuple[GroupUse, ...]] = field(default_factory=dict)  # what runs use, by node
+    missing: dict[str, tuple[MissingFeature, ...]] = field(default_factory=dict)  # what nodes lack
     images: dict[str, NodeImagesTold] = field(default_factory=dict)  # what nodes say of their images
     asked: list[tuple[str, ImagesAsk]] = field(default_factory=list)  # what they were asked about them
     reads: list[tuple[str, int, bool]] = field(default_factory=list)  # node, offset, whether it was followed
@@ -108,6 +111,9 @@ class FakeLinks:
         if node not in self.open:
             raise AgentUnreachable(f"node {node} is not connected")
         return tuple(use for use in self.figures.get(node, ()) if key in (None, use.key))
+
+    async def measure_node(self, node: str) -> NodeUse:
+        return NodeUse(groups=await self.measure(node), missing=self.missing.get(node, ()))
 
     async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
         if node not in self.open:

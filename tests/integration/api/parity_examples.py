@@ -182,6 +182,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("list_steps", {"id": "a1"}),
     ("live_usage", {"id": "a1"}),
     ("live_usage", {"id": "a999"}),
+    ("node_usage", {"id": "n1"}),
+    ("node_usage", {"id": "n9"}),
     ("run_images", {"id": "a1"}),
     ("run_images", {"id": "a999"}),
     ("list_images", {"find": "gnu"}),

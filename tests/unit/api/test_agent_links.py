@@ -10,6 +10,7 @@ from lattice.ports.nodes.agents import (
     GroupUse,
     ImagesAsk,
     NodeImagesTold,
+    NodeUse,
     RunKey,
     StartOrder,
     StopOrder,
@@ -129,8 +130,8 @@ async def test_what_runs_use_is_asked_for_and_answered_by_its_ticket() -> None:
     assert message is not None
     assert (message.measure.key.number, message.measure.key.run) == (7, 1)
     use = GroupUse(key=RunKey(7, 1), cpu_s=1.5)
-    link.take_figures(message.measure.ticket + 1, ())
-    link.take_figures(message.measure.ticket, (use,))
+    link.take_figures(message.measure.ticket + 1, NodeUse())
+    link.take_figures(message.measure.ticket, NodeUse(groups=(use,)))
     assert await asked == (use,)
     lost = asyncio.create_task(table.measure("n1"))
     await link.next_message()

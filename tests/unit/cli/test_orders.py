@@ -111,6 +111,13 @@ def test_one_node_in_full(api: FakeApi, cli: Cli) -> None:
         assert sheet["Heartbeat"].strip() == "2 s ago"
         assert cli(*line, "-o", "json").json["id"] == "n1"
     assert cli("node", "status", "n9").code == 4
+    runs = [{"id": "a17", "cpus": [0, 1, 2, 5], "gpus": [1]}, {"id": "a18"}]
+    missing = [{"name": "container", "reason": "no runtime is installed"}]
+    api.on("GET", "/nodes/n1/usage", {"node": "n1", "runs": runs, "missing": missing})
+    sheet = {name: text.strip() for name, text in (line.split(": ", 1) for line in cli("nodes", "n1").lines)}
+    assert (sheet["Has a17"], sheet["No container"]) == ("CPUs 0-2,5, GPUs 1", "no runtime is installed")
+    assert "Has a18" not in sheet
+    assert cli("nodes", "n1", "-o", "json").json["usage"]["runs"][0]["cpus"] == [0, 1, 2, 5]
 
 
 @pytest.mark.parametrize("words", [("node",), ("admin",)])

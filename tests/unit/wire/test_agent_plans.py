@@ -53,6 +53,7 @@ WITHOUT_RECORD = {
 # Records of the ports that no message stands for, and why.
 WITHOUT_MESSAGE = {
     "OutputPiece": "what a reader of output gets",
+    "NodeUse": "what was measured, without its number",
     "StepOrder": "common to the orders about steps",
     "Program": "part of a user's request, which stays with the server",
     "LaunchRequest": "a user's request, which stays with the server",

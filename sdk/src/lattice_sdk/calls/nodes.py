@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from lattice_sdk.models.inventory import NodeInventory
-from lattice_sdk.models.nodes import NodeEvent, NodeOutcome, NodeOutcomes
+from lattice_sdk.models.nodes import NodeEvent, NodeOutcome, NodeOutcomes, NodeUsage
 from lattice_sdk.models.records import Node, Page
 from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
 
@@ -33,6 +33,11 @@ class NodeCalls:
     def get_node(self, node_id: str) -> Steps[Node]:
         """Get one node."""
         return read(at("nodes", node_id), Node)
+
+    @operation
+    def node_usage(self, node_id: str) -> Steps[NodeUsage]:
+        """The CPUs and GPUs that each run has on it, and the features that it lacks; the node is asked."""
+        return read(at("nodes", node_id, "usage"), NodeUsage)
 
     @operation
     def get_node_inventory(self, node_id: str) -> Steps[NodeInventory]:

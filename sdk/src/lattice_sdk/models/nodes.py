@@ -40,3 +40,26 @@ class NodeAdmission(Struct, frozen=True, kw_only=True):
     by: str = ""
     since: str = ""
     valid_from: str = ""
+
+
+class RunDevices(Struct, frozen=True, kw_only=True):
+    """The CPUs and GPUs of a run on a node; empty = it is bound to none, or has none."""
+
+    id: str
+    cpus: list[int] = []
+    gpus: list[int] = []
+
+
+class MissingFeature(Struct, frozen=True, kw_only=True):
+    """What a node could offer and does not."""
+
+    name: str
+    reason: str = ""
+
+
+class NodeUsage(Struct, frozen=True, kw_only=True):
+    """What the runs of a node have of it, and what the node lacks."""
+
+    node: str
+    runs: list[RunDevices] = []
+    missing: list[MissingFeature] = []

@@ -53,6 +53,7 @@ class NodeContainers:
     def __init__(self, settings: ContainerSettings, images: NodeImages, state_dir: Path, programs: str) -> None:
         self._settings = settings
         self.fetcher = images.fetcher
+        self._images = images
         self._state_dir = state_dir
         self._programs = programs
         self._held: dict[str, Held] = {}
@@ -63,6 +64,15 @@ class NodeContainers:
         has_tools = all(shutil.which(name, path=SEARCHED) for name in NEEDED)
         is_there = self.fetcher is not None and self._settings.runtime and NAMESPACE in mount_kinds and has_tools
         return {FEATURE} if is_there else set()
+
+    def why_not(self) -> str:
+        """Why there are no containers here, as far as it is not for the shim."""
+        lacking = [name for name in NEEDED if not shutil.which(name, path=SEARCHED)]
+        if self.fetcher is None:
+            return self._images.why_not()
+        if not self._settings.runtime:
+            return f"no runtime is installed: {' or '.join(KNOWN_RUNTIMES)}"
+        return f"programs are not installed: {', '.join(lacking)}" if lacking else ""
 
     async def enter(
         self, order: StartOrder, request: dict[str, object], *, make: bool = True, say: Say = lambda _: True

@@ -21,6 +21,7 @@ class NodeImages:
 
     def __init__(self, directory: Path | None, remote: BlobSource | None = None, capacity: int = 0) -> None:
         self.fetcher: ImageFetcher | None = None
+        self._problem = "" if directory is not None else "the agent does not run as root, or has no --cache-dir"
         if directory is None:
             return
         try:
@@ -28,7 +29,12 @@ class NodeImages:
             cache.prepare()
             self.fetcher = ImageFetcher(cache)
         except OSError as error:
+            self._problem = f"the image cache cannot be used: {error}"
             _log.warning("no images on this node: cannot use the cache: %s", error)
+
+    def why_not(self) -> str:
+        """Why images cannot be mounted here, as far as it is not for the shim."""
+        return self._problem or ("" if _has_kernel_support() else "the kernel has no squashfs or no loop devices")
 
     def features(self, mount_kinds: Collection[str]) -> set[str]:
         """What the node can offer, given what its shim mounts."""

@@ -1,19 +1,25 @@
 """What runs and steps use while they run: asked by a server, measured by the shim, with the devices that this agent gave them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import asdict
 
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.shim_client import GroupFigures, ShimMessage
-from lattice.ports.nodes.agents import GroupUse, RunKey
-from lattice.wire.agents.messages import GROUP_USE, RUN_KEY
+from lattice.ports.nodes.agents import GroupUse, MissingFeature, RunKey
+from lattice.wire.agents.messages import GROUP_USE, MISSING_FEATURE, RUN_KEY
 from lattice.wire.pb import agent_pb2 as pb
 
 Ask = Callable[[dict[str, object], Callable[[ShimMessage], None] | None], None]
 
 
-def answer_measure(asked: pb.Measure, devices: DeviceTable, ask: Ask, post: Callable[[pb.AgentMessage], None]) -> None:
+def answer_measure(
+    asked: pb.Measure,
+    devices: DeviceTable,
+    ask: Ask,
+    post: Callable[[pb.AgentMessage], None],
+    missing: Sequence[MissingFeature] = (),
+) -> None:
     """Asks the shim and answers; a shim of a release that cannot measure answers that there is nothing."""
     body: dict[str, object] = {"op": "measure"}
     if asked.HasField("key"):
@@ -22,7 +28,8 @@ def answer_measure(asked: pb.Measure, devices: DeviceTable, ask: Ask, post: Call
 
     def answered(answer: ShimMessage) -> None:
         groups = [GROUP_USE.write(use_of(figures, devices)) for figures in answer.groups]
-        post(pb.AgentMessage(measured=pb.Measured(ticket=asked.ticket, groups=groups)))
+        lacks = [] if asked.HasField("key") else [MISSING_FEATURE.write(each) for each in missing]
+        post(pb.AgentMessage(measured=pb.Measured(ticket=asked.ticket, groups=groups, missing=lacks)))
 
     ask(body, answered)
 

@@ -29,6 +29,7 @@ from lattice.api.operations.nodes import events as node_events
 from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
+from lattice.api.operations.nodes import usage as node_use
 from lattice.api.operations.work import allocations, dags, listing, logs, ports, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
@@ -151,6 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/nodes/import", node_import.import_nodes, NodeImport, _P.CONTROL_NODES),
     _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
+    _row("GET", "/nodes/{id}/usage", node_use.node_usage, nodes.GetNode, _P.READ_NODES),
     _row("GET", "/nodes/{id}/inventory", inventory.get_node_inventory, nodes.GetNode, _P.READ_NODES),
     _row("GET", "/nodes/{id}/events", node_events.node_events, node_events.NodeEventQuery, _P.READ_NODES),
     _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.DrainRequest, _P.CONTROL_NODES),

@@ -5,17 +5,20 @@ from collections.abc import Iterable, Sequence
 
 from lattice.cli.context import Context
 from lattice.cli.views.nodes import node_sheet
-from lattice_sdk.errors import NotAuthenticated, NotFound
+from lattice.cli.views.usage import ranges_text
+from lattice_sdk.errors import Conflict, NotAuthenticated, NotFound
 from lattice_sdk.models.inventory import Drive, Gpu, GpuLink, Inventory, MemoryDomain, Nic, NodeInventory
+from lattice_sdk.models.nodes import NodeUsage
 from lattice_sdk.models.records import Node
 
 Pairs = list[tuple[str, str]]
 
 
 class NodeInFull(Node, frozen=True, kw_only=True):
-    """A node with its inventory, if it has sent one."""
+    """A node with its inventory, if it has sent one, and with what its runs have and what it lacks, if it answers."""
 
     inventory: NodeInventory | None = None
+    usage: NodeUsage | None = None
 
 
 def in_full(context: Context, node: Node) -> tuple[NodeInFull, Pairs]:
@@ -25,10 +28,33 @@ def in_full(context: Context, node: Node) -> tuple[NodeInFull, Pairs]:
     except (NotFound, NotAuthenticated):
         known = None
     fields = {name: getattr(node, name) for name in node.__struct_fields__}
-    return NodeInFull(**fields, inventory=known), [
+    use = _usage(context, node)
+    return NodeInFull(**fields, inventory=known, usage=use), [
         *node_sheet(node),
+        *(usage_sheet(use) if use else ()),
         *(inventory_sheet(known, is_brief=True) if known else ()),
     ]
+
+
+def _usage(context: Context, node: Node) -> NodeUsage | None:
+    """None where the node cannot be asked, or the server is of a release that does not ask."""
+    try:
+        return context.client.node_usage(node.id)
+    except (NotFound, NotAuthenticated, Conflict):
+        return None
+
+
+def usage_sheet(use: NodeUsage) -> Pairs:
+    held = [
+        (f"Has {run.id}", ", ".join(filter(None, (_numbers("CPUs", run.cpus), _numbers("GPUs", run.gpus)))))
+        for run in use.runs
+    ]
+    lacks = [(f"No {each.name}", each.reason) for each in use.missing]
+    return [(name, text) for name, text in (*held, *lacks) if text]
+
+
+def _numbers(what: str, numbers: list[int]) -> str:
+    return f"{what} {ranges_text(numbers)}" if numbers else ""
 
 
 def inventory_sheet(known: NodeInventory, *, is_brief: bool = False) -> Pairs:

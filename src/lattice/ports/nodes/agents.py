@@ -226,6 +226,20 @@ class GroupUse(Struct, frozen=True, kw_only=True, gc=False):
     gpus: tuple[int, ...] = ()
 
 
+class MissingFeature(Struct, frozen=True, kw_only=True, gc=False):
+    """What a node could offer and does not."""
+
+    name: str
+    reason: str
+
+
+class NodeUse(Struct, frozen=True, kw_only=True):
+    """What the runs of a node use and have now, and what the node lacks."""
+
+    groups: tuple[GroupUse, ...] = ()
+    missing: tuple[MissingFeature, ...] = ()
+
+
 class CachedImage(Struct, frozen=True, kw_only=True):
     """An image in the cache of a node."""
 
@@ -332,6 +346,10 @@ class AgentLinks(Protocol):
 
         Nothing from an agent of a release that cannot say it.
         """
+        ...
+
+    async def measure_node(self, node: str) -> NodeUse:
+        """As `measure` for all runs, and what the node lacks; raises AgentUnreachable."""
         ...
 
     async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:

@@ -22,6 +22,7 @@ from lattice.ports.nodes.agents import (
     ImagesAsk,
     KnownRun,
     KnownStep,
+    MissingFeature,
     MountedImage,
     NodeImagesTold,
     Order,
@@ -157,6 +158,7 @@ WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 # What agents tell.
 USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as its cause"})
 GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
+MISSING_FEATURE = Plan(MissingFeature, pb.MissingFeature)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
 START_PROGRESS = Plan(StartProgress, pb.StartProgress, RUN_KEY)
 TASK_END = Plan(TaskEnd, pb.TaskEnd)

@@ -638,12 +638,22 @@ class Measure(_message.Message):
     def __init__(self, ticket: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ...) -> None: ...
 
 class Measured(_message.Message):
-    __slots__ = ("ticket", "groups")
+    __slots__ = ("ticket", "groups", "missing")
     TICKET_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     ticket: int
     groups: _containers.RepeatedCompositeFieldContainer[GroupUse]
-    def __init__(self, ticket: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupUse, _Mapping]]] = ...) -> None: ...
+    missing: _containers.RepeatedCompositeFieldContainer[MissingFeature]
+    def __init__(self, ticket: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupUse, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[MissingFeature, _Mapping]]] = ...) -> None: ...
+
+class MissingFeature(_message.Message):
+    __slots__ = ("name", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class GroupUse(_message.Message):
     __slots__ = ("key", "step", "cpu_s", "throttled_s", "memory_mb", "peak_memory_mb", "read_bytes", "written_bytes", "pids", "peak_pids", "cpus", "gpus")

@@ -313,6 +313,40 @@ class GetNodeRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
+class NodeUsageRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class RunDevicesView(_message.Message):
+    __slots__ = ("id", "cpus", "gpus")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    cpus: _containers.RepeatedScalarFieldContainer[int]
+    gpus: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[str] = ..., cpus: _Optional[_Iterable[int]] = ..., gpus: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class MissingFeatureView(_message.Message):
+    __slots__ = ("name", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class NodeUsageView(_message.Message):
+    __slots__ = ("node", "runs", "missing")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    runs: _containers.RepeatedCompositeFieldContainer[RunDevicesView]
+    missing: _containers.RepeatedCompositeFieldContainer[MissingFeatureView]
+    def __init__(self, node: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[RunDevicesView, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[MissingFeatureView, _Mapping]]] = ...) -> None: ...
+
 class GetNodeInventoryRequest(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -59,6 +59,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Usage = channel.unary_unary(
+                '/lattice.v1.NodeService/Usage',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageView.FromString,
+                _registered_method=True)
         self.GetInventory = channel.unary_unary(
                 '/lattice.v1.NodeService/GetInventory',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeInventoryRequest.SerializeToString,
@@ -199,6 +204,13 @@ class NodeServiceServicer:
 
     def Get(self, request, context):
         """Get one node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Usage(self, request, context):
+        """Get the CPUs and GPUs that each run has on a node, and the features that the node lacks, with the reason.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -378,6 +390,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Usage': grpc.unary_unary_rpc_method_handler(
+                    servicer.Usage,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageView.SerializeToString,
             ),
             'GetInventory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetInventory,
@@ -620,6 +637,33 @@ class NodeService:
             '/lattice.v1.NodeService/Get',
             lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Usage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Usage',
+            lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeUsageView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,6 +14,7 @@ from lattice.ports.nodes.agents import (
     GroupUse,
     ImagesAsk,
     NodeImagesTold,
+    NodeUse,
     Order,
     OutputName,
     OutputPiece,
@@ -96,7 +97,7 @@ class Link:
         self.readers: dict[int, OutputReader] = {}
         self.inputs: dict[int, asyncio.Future[pb.StepInputTaken]] = {}
         self.checks: dict[int, asyncio.Future[HealthReport]] = {}
-        self.figures: dict[int, asyncio.Future[tuple[GroupUse, ...]]] = {}
+        self.figures: dict[int, asyncio.Future[NodeUse]] = {}
         self.images: dict[int, asyncio.Future[NodeImagesTold]] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
@@ -195,10 +196,10 @@ class Link:
         if waiting is not None and not waiting.done():
             waiting.set_result(taken)
 
-    def take_figures(self, ticket: int, groups: tuple[GroupUse, ...]) -> None:
+    def take_figures(self, ticket: int, use: NodeUse) -> None:
         waiting = self.figures.pop(ticket, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(groups)
+            waiting.set_result(use)
 
     def take_images(self, ticket: int, told: NodeImagesTold) -> None:
         waiting = self.images.pop(ticket, None)
@@ -337,9 +338,15 @@ class AgentLinkTable:
             raise AgentUnreachable(f"node {node} did not run its checks within {within_s:g} s") from None
 
     async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
+        return (await self._measure(node, key)).groups
+
+    async def measure_node(self, node: str) -> NodeUse:
+        return await self._measure(node, None)
+
+    async def _measure(self, node: str, key: RunKey | None) -> NodeUse:
         link = self._connected(node)
         if MEASURE not in link.features:
-            return ()
+            return NodeUse()
         ticket = next(self._reader_ids)
         asked = pb.Measure(ticket=ticket, key=None if key is None else RUN_KEY.write(key))
         try:

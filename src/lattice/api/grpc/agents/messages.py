@@ -8,7 +8,7 @@ from lattice.api.grpc.agents import values
 from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
-from lattice.ports.nodes.agents import GroupUse, NodeImagesTold, Phase, Registration, Report
+from lattice.ports.nodes.agents import NodeImagesTold, NodeUse, Phase, Registration, Report
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
     CACHED_IMAGE,
@@ -19,6 +19,7 @@ from lattice.wire.agents.messages import (
     HARDWARE,
     IMAGES_TOLD,
     KNOWN_STEP,
+    MISSING_FEATURE,
     MOUNTED_IMAGE,
     PMI_USE,
     REGISTER,
@@ -103,6 +104,9 @@ _images_of = IMAGES_TOLD.reader(
 )
 
 
+_missing_of = MISSING_FEATURE.reader(texts=values.line)
+
+
 def registration_of(message: pb.Register) -> Registration:
     """The checked registration; raises BadMessage."""
     if not _NODE_ID.fullmatch(message.node_id):
@@ -146,9 +150,12 @@ def report_of(message: pb.RunReport) -> Report | None:
     return report if report.phase in _REPORTED else None
 
 
-def groups_of(message: pb.Measured) -> tuple[GroupUse, ...]:
-    """What runs use now; what is beyond any node's is left out."""
-    return tuple(_group_of(group) for group in message.groups[:MAX_GROUPS])
+def use_of(message: pb.Measured) -> NodeUse:
+    """What runs use now, and what the node lacks; what is beyond any node's is left out."""
+    return NodeUse(
+        groups=tuple(_group_of(group) for group in message.groups[:MAX_GROUPS]),
+        missing=tuple(_missing_of(each) for each in message.missing[: values.MAX_FEATURES]),
+    )
 
 
 def images_of(message: pb.ImagesTold) -> NodeImagesTold:

@@ -16,7 +16,14 @@ from msgspec.structs import replace
 
 from lattice.api.grpc.agents.bulk import UnknownTicket, Write
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import groups_of, images_of, registration_of, report_of, shares_of, step_report_of
+from lattice.api.grpc.agents.messages import (
+    images_of,
+    registration_of,
+    report_of,
+    shares_of,
+    step_report_of,
+    use_of,
+)
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.pacing import in_thread
@@ -342,7 +349,7 @@ class LocalSession:
 
 def _take_answer(message: pb.AgentMessage, link: Link) -> None:
     if message.HasField("measured"):
-        link.take_figures(message.measured.ticket, groups_of(message.measured))
+        link.take_figures(message.measured.ticket, use_of(message.measured))
     else:
         link.take_images(message.images_told.ticket, images_of(message.images_told))
 

@@ -153,11 +153,11 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     view = msgspec.structs.replace(view, fingerprint=fingerprint, conformance=conformance)
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
-    seen = tuple(map(allocation_id, _seen(context, node)))
+    seen = tuple(map(allocation_id, seen_work(context, node)))
     return msgspec.structs.replace(view, allocations=seen, vcluster=homes.get(node.id, ""))
 
 
-def _seen(context: Context, node: Node) -> list[int]:
+def seen_work(context: Context, node: Node) -> list[int]:
     """What of the work on the node the caller may know of."""
     held = ((number, context.state.find(number)) for number in node.holders())
     return [

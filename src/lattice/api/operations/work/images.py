@@ -148,7 +148,7 @@ async def run_images(context: Context, request: RunImagesQuery) -> RunImagesView
         try:
             told = await context.services.links.ask_images(node, ask)
         except AgentUnreachable as problem:
-            raise ApiError("unavailable", str(problem), hint="try again later") from None
+            raise ApiError("conflict", str(problem), hint="try again when the node is connected") from None
     return RunImagesView(
         id=allocation_id(found.number),
         node=node,
