@@ -5,12 +5,15 @@ Requests are read here and not by the library, so that bytes which are no messag
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 
 import grpc
+from google.protobuf.message import Message
+from msgspec import Struct
 
 from lattice.api.access.admission import TWICE, admit
 from lattice.api.access.revalidation import StreamAuthorization
@@ -71,20 +74,34 @@ def _text(value: object) -> str:
 
 
 class Call:
-    """One operation; `answer` for one message, `pieces` for a stream of them."""
+    """One operation; `answer` for one message, `pieces` for a stream of them.
+
+    What converts its messages is made by the first call: for all operations that is a seventh of the start of a server.
+    """
 
     def __init__(self, rpc: Rpc) -> None:
         self.rpc = rpc
         self._operation = rpc.operation
-        self._decode = request_reader(rpc.request, rpc.request_message)
-        self._elements = Elements(message_class(rpc.request_message))
-        response = rpc.response
-        if response.kind == "events":
-            self._encode_event = event_writer(response)
-        elif response.kind in ("text", "tunnel"):
-            self._piece = message_class(response.message)
-        else:
-            self._encode = answer_writer(response)
+
+    @cached_property
+    def _decode(self) -> Callable[[bytes], Struct]:
+        return request_reader(self.rpc.request, self.rpc.request_message)
+
+    @cached_property
+    def _elements(self) -> Elements:
+        return Elements(message_class(self.rpc.request_message))
+
+    @cached_property
+    def _encode(self) -> Callable[[object], bytes]:
+        return answer_writer(self.rpc.response)
+
+    @cached_property
+    def _encode_event(self) -> Callable[[object, str, str], bytes]:
+        return event_writer(self.rpc.response)
+
+    @cached_property
+    def _piece(self) -> Callable[..., Message]:
+        return message_class(self.rpc.response.message)
 
     async def answer(self, services: Services, request: bytes | None, context: CallContext) -> bytes:
         """Reads the request itself where it has not been read yet, once the caller has been let in."""

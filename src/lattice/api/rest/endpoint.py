@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cached_property
 from itertools import count
 
 from starlette.types import Receive, Scope, Send
@@ -19,7 +20,7 @@ from lattice.api.protocol import check_client
 from lattice.api.rest.encoding import encode, encode_long
 from lattice.api.rest.events import send_events
 from lattice.api.rest.lines import UPGRADE, carry
-from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body, source_of
+from lattice.api.rest.requests import ClientGone, Decode, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 
@@ -41,8 +42,12 @@ class Endpoint:
     def __init__(self, operation: Operation, services: Services) -> None:
         self._operation = operation
         self._services = services
-        self._decode = decoder_for(operation)
         self._has_body = operation.method != "GET"
+
+    @cached_property
+    def _decode(self) -> Decode:
+        """Made by the first request: making all of them delays the start of a server."""
+        return decoder_for(self._operation)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._services.clock.monotonic_s()
