@@ -2,18 +2,27 @@
 
 import asyncio
 from itertools import count
+from typing import Any
 
 import pytest
 
 from lattice.control.steps.plan import decode_plan
-from lattice.control.steps.registry import ADOPT_WITHIN_S, StepRegistry, StepSettings
+from lattice.control.steps.registry import ADOPT_WITHIN_S, NODES_WITHIN_S, UNHEARD, StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode, RaiseLevel
 from lattice.core.model.work.layout import TaskRequest
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import EndCause, KnownStep, StepKey, StepReport, TaskEnd
-from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
+from lattice.ports.nodes.steps import (
+    AckOrder,
+    EndOrder,
+    LaunchOrder,
+    LaunchRequest,
+    SignalOrder,
+    StepRefused,
+    TerminalOrder,
+)
 from lattice.testing import scenario
 from tests.unit.control.world import World
 
@@ -362,3 +371,41 @@ async def test_work_is_not_started_on_a_node_before_what_lingers_there_has_gone(
     dispatch.node_cleared("n2")
     await dispatch.send_due()
     assert [node for node, _ in world.links.take()] == ["n1"]
+
+
+def terminal_on(node: str) -> dict[str, Any]:
+    order = TerminalOrder(keep_s=60.0, ends_run=False)
+    request = TaskRequest(tasks=1, node_list=(node,), overcommit=True)
+    return {"task_request": request, "terminal": order, "pty": True, "overlap": True}
+
+
+@scenario
+async def test_a_terminal_opens_although_another_node_is_away() -> None:
+    registry = Book(World())
+    await registry.begin()
+    registry.registry.registered("n1", ())
+    registry.registry.registered("n2", ())
+    registry.world.links.lose("n2")
+    assert await registry.launch(**terminal_on("n1")) == 0
+    for wanted in (terminal_on("n2"), {}):
+        launching = asyncio.create_task(registry.launch(**wanted))
+        await until_late(registry, launching)
+        with pytest.raises(StepRefused, match="node n2 of .* is not connected"):
+            await launching
+
+
+@scenario
+async def test_numbers_are_not_given_twice_while_a_node_has_not_said_what_it_has() -> None:
+    registry = Book(World())
+    await registry.begin()
+    registry.registry.registered("n1", ())
+    registry.world.links.lose("n2")
+    launching = asyncio.create_task(registry.launch(**terminal_on("n1")))
+    await until_late(registry, launching)
+    assert await launching == UNHEARD
+
+
+async def until_late(registry: Book, launching: "asyncio.Task[int]") -> None:
+    await asyncio.sleep(0)  # it begins to wait
+    registry.world.clock.pass_s(NODES_WITHIN_S + 1)
+    await asyncio.wait((launching,), timeout=10)

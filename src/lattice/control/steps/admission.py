@@ -44,6 +44,14 @@ def admitted(
     return total
 
 
+def not_connected(node: str, allocation: Allocation) -> StepRefused:
+    return StepRefused(
+        "unavailable",
+        f"node {node} of {allocation_id(allocation.number)} is not connected now",
+        hint="try again in a moment",
+    )
+
+
 def _check_terminals(state: State, allocation: Allocation, of: Mapping[int, Mapping[int, LiveStep]]) -> None:
     limit = int(setting_value(state.settings, TERMINALS))
     open_ones = _terminals_of(state, allocation.user, of)

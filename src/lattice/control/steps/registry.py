@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.admission import admitted
+from lattice.control.steps.admission import MAX_LIVE, admitted, not_connected
 from lattice.control.steps.leaving import Leavers
 from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
@@ -66,6 +66,8 @@ NODES_WITHIN_S = 5.0
 NODES_EVERY_S = 0.05
 # A node that has not got its part of a step from the last leader gets it from the repeated request, or never.
 ADOPT_WITHIN_S = 15.0
+# No step that a node has and this leader has not heard of is further ahead of what is recorded.
+UNHEARD = 2 * MAX_LIVE
 
 
 class StepSettings(Struct, frozen=True, kw_only=True):
@@ -104,6 +106,7 @@ class StepRegistry:
         # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
         self._missing: list[tuple[float, str, tuple[int, int]]] = []
         self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
+        self._told: set[str] = set()  # nodes that have said since this leader began which steps they have
         self._leavers = Leavers()
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
@@ -117,7 +120,7 @@ class StepRegistry:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        allocation = await self._reachable(allocation)
+        allocation = await self._reachable(allocation, request)
         known = self._repeated(allocation, request)
         if known is not None:
             return known
@@ -225,8 +228,10 @@ class StepRegistry:
             live.unsent |= set(live.orders)
             self._send_orders(live)
 
-    async def _reachable(self, allocation: Allocation) -> Allocation:
-        """The allocation as it is when all its nodes take orders: then their steps are known, and numbers are not given twice."""
+    async def _reachable(self, allocation: Allocation, request: LaunchRequest) -> Allocation:
+        """The allocation as it is when all its nodes take orders: then their steps are known, and numbers are not given twice.
+        A terminal needs its own node alone."""
+        own = request.task_request.node_list if request.terminal is not None else ()
         deadline = self._clock.monotonic_s() + NODES_WITHIN_S
         while True:
             current = self._replica.state.allocations.get(allocation.number)
@@ -236,19 +241,18 @@ class StepRegistry:
                 state = "gone" if current is None else str(current.state)
                 raise StepRefused("conflict", f"{allocation_id(allocation.number)} is not running", current=state)
             away = [node for node in current.nodes if not self._links.is_connected(node)]
-            if not away and not is_starting:
+            is_free = bool(own) and not set(own).intersection(away) and (is_late or self._told.issuperset(away))
+            if (not away or is_free) and not is_starting:
                 return current
             if is_late:
-                raise StepRefused(
-                    "unavailable",
-                    f"node {away[0]} of {allocation_id(allocation.number)} is not connected now",
-                    hint="try again in a moment",
-                )
+                raise not_connected(next((node for node in away if node in own), away[0]), allocation)
             await asyncio.sleep(NODES_EVERY_S)
 
     def _enter(self, allocation: Allocation, request: LaunchRequest, tasks: int) -> LiveStep:
         number = allocation.number
         step = max(allocation.next_step, self._next.get(number, 0))
+        if not all(node in self._told or self._links.is_connected(node) for node in allocation.nodes):
+            step = max(step, allocation.next_step + UNHEARD)
         if step >= MAX_STEPS:
             raise StepRefused("conflict", f"{allocation_id(number)} has no numbers left for further steps")
         self._next[number] = step + 1
@@ -329,6 +333,7 @@ class StepRegistry:
 
     def registered(self, node: str, known: tuple[KnownStep, ...]) -> None:
         """The node has these steps and no others."""
+        self._told.add(node)
         has = {(step.key.number, step.key.step): step for step in known}
         for step in known:
             self._adopt(node, step)
