@@ -30,6 +30,7 @@ from lattice_sdk.errors import (
     Unreachable,
     WaitTimedOut,
 )
+from lattice_sdk.models.changes import Event
 from lattice_sdk.models.notifications import NotifyRequest, NotifySettings, WebhookKey
 from lattice_sdk.models.records import (
     TERMINAL_STATES,
@@ -40,7 +41,6 @@ from lattice_sdk.models.records import (
     Constraints,
     Counts,
     Details,
-    Event,
     Explanation,
     LifecycleRequest,
     LogChunk,

@@ -28,7 +28,8 @@ from lattice_sdk.calls.streams import (
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, source_of_token
 from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
-from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine, Page
+from lattice_sdk.models.changes import Event
+from lattice_sdk.models.records import Allocation, AllocationFilter, LogChunk, LogLine, Page
 from lattice_sdk.operation import Awaiting, Steps
 from lattice_sdk.ports.tunnels import Tunnel, open_tunnel
 from lattice_sdk.protocol import HEADER as PROTOCOL

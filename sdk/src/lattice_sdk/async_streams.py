@@ -8,7 +8,8 @@ import httpx
 
 from lattice_sdk.async_session import AsyncSession, reason
 from lattice_sdk.errors import Unreachable
-from lattice_sdk.models.records import GAP, Event, LogChunk, LogLine
+from lattice_sdk.models.changes import Event
+from lattice_sdk.models.records import GAP, LogChunk, LogLine
 from lattice_sdk.models.steps import StepResult
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request

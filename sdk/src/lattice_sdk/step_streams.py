@@ -38,6 +38,16 @@ class ScreenDrawn(NamedTuple):
     data: bytes
 
 
+class TerminalNotice(NamedTuple):
+    """A sentence for the person at the terminal; it is no output."""
+
+    text: str
+
+
+class _Notice(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+
+
 class _Screen(msgspec.Struct, frozen=True, kw_only=True):
     node: int
     next: int
@@ -61,10 +71,11 @@ class _Gap(msgspec.Struct, frozen=True, kw_only=True):
 _output = msgspec.json.Decoder(_Output)
 _gap = msgspec.json.Decoder(_Gap)
 _screen = msgspec.json.Decoder(_Screen)
+_notice = msgspec.json.Decoder(_Notice)
 _step = msgspec.json.Decoder(Step)
 _result = msgspec.json.Decoder(StepResult)
 
-StepEvent = TaskOutput | OutputGap | ScreenDrawn | Step
+StepEvent = TaskOutput | OutputGap | ScreenDrawn | TerminalNotice | Step
 
 
 class StepDecoder:
@@ -95,6 +106,8 @@ class StepDecoder:
             screen = _screen.decode(event.data)
             self._place(screen.node, screen.next)
             yield ScreenDrawn(screen.rows, screen.columns, a2b_base64(screen.data))
+        elif event.name == "notice":
+            yield TerminalNotice(_notice.decode(event.data).text)
         elif event.name == "step":
             yield _step.decode(event.data)
         elif event.name == "result":

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
-from lattice_sdk.models.records import GAP, Event, LogChunk
+from lattice_sdk.models.changes import Event
+from lattice_sdk.models.records import GAP, LogChunk
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request, Session, Stream, carried_error, explain
 from lattice_sdk.transport import ProtocolError

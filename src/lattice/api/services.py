@@ -22,7 +22,7 @@ from lattice.ports.nodes.agents import AgentLinks
 from lattice.ports.nodes.conformance import ConformanceView
 from lattice.ports.nodes.health import HealthService
 from lattice.ports.nodes.inventories import InventoryRegistry
-from lattice.ports.nodes.steps import StepService
+from lattice.ports.nodes.steps import IdleView, StepService
 from lattice.ports.nodes.tunnels import PortLinks
 from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.object_store import ObjectStore
@@ -58,6 +58,7 @@ class Services:
     audit: AuditService | None = None  # None on a server that follows
     steps: StepService | None = None  # None on a server that follows
     ports: PortLinks | None = None  # None on a server that follows
+    idle: IdleView | None = None  # None on a server that follows
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows
     inventories: InventoryRegistry | None = None  # None on a server that follows

@@ -19,7 +19,7 @@ SUBMIT = {
     **{"--exclude": "n1", "--walltime": "5m", "--depends-on": "a1", "--begin": "now+2h", "--mutex": "m"},
     **{"--deadline": "now+2h", "--keep-on-invalid-dependency": "", "--hold": "", "--priority": "high"},
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
-    **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue"},
+    **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue", "--idle-end": "2h"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1"},
     "--image": "a/1:v1",
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},

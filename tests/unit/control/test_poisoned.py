@@ -29,10 +29,19 @@ from lattice.control.work import tracing
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.idle import IdleEnds
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.tracing import TraceCapture
-from lattice.core.machine.commands import DownNode, DrainNode, NoteDrift, RebootNode, SetSetting, SetVcluster
+from lattice.core.machine.commands import (
+    DownNode,
+    DrainNode,
+    NoteDrift,
+    RaiseLevel,
+    RebootNode,
+    SetSetting,
+    SetVcluster,
+)
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.site.audit import AuditNote
@@ -118,6 +127,28 @@ async def deadlines(patch: Patch, folder: Path) -> None:
     patch.undo()
     await made.enforce_due()
     assert world.allocation(bad).is_terminal  # it was not forgotten
+
+
+async def idle_ends(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.do(RaiseLevel(level=2))
+    await world.prepare("n1", "n2")
+    numbers = []
+    for node in ("n1", "n2"):
+        numbers.append(await world.submit(nodes=1, idle_end_s=600))
+        await world.place(numbers[-1], node)
+        await world.started(numbers[-1], node)
+    bad, good = numbers
+    made = IdleEnds(world.replica, world.clock, world.links, lambda number: ())
+
+    async def quiet(self: IdleEnds, record: object, watch: object) -> bool:
+        return False
+
+    patch.setattr(IdleEnds, "_is_computing", quiet)
+    poison(patch, IdleEnds, "_has_step", lambda self, number, watch: number == bad)
+    world.clock.pass_s(1000)
+    await made.look()
+    assert (world.allocation(good).state, world.allocation(bad).state) == ("Stopping", "Running")
 
 
 async def node_watch(patch: Patch, folder: Path) -> None:
@@ -354,6 +385,7 @@ CASES: dict[str, tuple[str, Case]] = {
     Dispatch.__name__: ("dispatch", dispatch),
     Reconcile.__name__: ("reconcile", reconcile),
     Deadlines.__name__: ("deadlines", deadlines),
+    IdleEnds.__name__: ("idle", idle_ends),
     NodeWatch.__name__: ("node_watch", node_watch),
     Notifying.__name__: ("notifications", notifications),
     Archiving.__name__: ("archive", archive),

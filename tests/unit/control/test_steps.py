@@ -390,7 +390,7 @@ async def test_a_terminal_opens_although_another_node_is_away() -> None:
     for wanted in (terminal_on("n2"), {}):
         launching = asyncio.create_task(registry.launch(**wanted))
         await until_late(registry, launching)
-        with pytest.raises(StepRefused, match="node n2 of .* is not connected"):
+        with pytest.raises(StepRefused, match=r"node n2 of .* is not connected"):
             await launching
 
 

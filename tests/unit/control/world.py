@@ -69,6 +69,7 @@ class World:
         asked: Asked | None = None,
         vcluster: str = "default",
         name: str = "test",
+        idle_end_s: int = 0,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -78,6 +79,7 @@ class World:
             tenant="default",
             vcluster=vcluster,
             request=Request(nodes=nodes),
+            idle_end_s=idle_end_s,
             per_node=per_node,
             tasks=tasks,
             walltime_s=walltime_s,

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from lattice_sdk.calls.allocations import id_of
 from lattice_sdk.errors import WaitTimedOut
-from lattice_sdk.models.records import GAP, Allocation, Event
+from lattice_sdk.models.changes import Event
+from lattice_sdk.models.records import GAP, Allocation
 
 MAX_WATCHED = 1000  # ids that a server takes with one watch; beyond that everything visible is watched
 

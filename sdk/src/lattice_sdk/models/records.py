@@ -145,6 +145,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     avoided: list[str] = []
     slurm: SlurmRequest | UnsetType = UNSET  # of work that a Slurm command submitted
     session: bool | UnsetType = UNSET  # true: to be worked in by hand
+    idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -265,6 +266,7 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     default_uenv: str = ""  # images of work that names none
     require_signed: bool = False
     confinement: str = "normal"
+    idle_end_s: Figure | None = 0
     created_at: str | None = None
     pending: int = 0
     running: int = 0
@@ -437,36 +439,6 @@ class BatchOutcome(Struct, frozen=True, kw_only=True):
     error: Refusal | None = None
 
 
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change of state. `what` is allocation (also a task or a group), dag, node, tenant, project, vcluster, reservation or setting."""
-
-    index: int
-    kind: str = ""
-    at: str | None = None
-    id: str = ""
-    number: int | None = None
-    state: str = ""
-    name: str | None = None
-    user: str | None = None
-    tenant: str | None = None
-    reason: str | None = None
-    cause: str | None = None
-    exit_code: int | None = None
-    nodes: list[str] | None = None
-    run: int | None = None
-    group_id: str | None = None
-    task_index: int | None = None
-    dag_id: str | None = None
-    project: str | None = None
-    tags: dict[str, str] | None = None
-    what: str = "allocation"
-    session: bool | None = None
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.what in ("allocation", "dag") and self.state in TERMINAL_STATES
-
-
 class LogChunk(Struct, frozen=True, kw_only=True):
     """A piece of output: where it came from and its bytes."""
 
@@ -554,6 +526,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: OutputFiles | None = None
     signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: str | None = None
+    idle_end: str | int | None = None
     depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
     mutex: str = ""
     deadline: Moment | None = None

@@ -31,6 +31,7 @@ class Session(Struct, frozen=True, kw_only=True):
     nodes: list[str] = []
     node_count: int = 0
     walltime_s: int = 0
+    idle_end_s: int = 0
     elapsed_s: int = 0
     created_at: str | None = None
     started_at: str | None = None

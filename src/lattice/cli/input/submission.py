@@ -67,6 +67,7 @@ class SubmitOptions:
     notify: str | None = None
     notify_to: tuple[str, ...] = ()
     on_quota: str | None = None
+    idle_end: str | None = None
     request_id: str = ""
     summary: bool = False
     stdout: str = ""
@@ -121,6 +122,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         output=_output(options),
         signal=options.signal,
         on_quota=options.on_quota,
+        idle_end=options.idle_end,
         notify=_notify(options),
     )
 

@@ -20,7 +20,7 @@ from lattice.cli.terminal.escapes import Escapes
 from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError, Unreachable
 from lattice_sdk.models.steps import Step, StepResult
-from lattice_sdk.step_streams import ScreenDrawn, StepStream, TaskOutput
+from lattice_sdk.step_streams import ScreenDrawn, StepStream, TaskOutput, TerminalNotice
 
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
@@ -79,6 +79,8 @@ class AttachedTerminal:
                 out.write(event.data)
                 out.flush()
                 self._note_screen(event.data)
+            elif isinstance(event, TerminalNotice):
+                self._context.streams.complain(f"\r\n[lattice] {event.text}\r\n")
 
     def _note_screen(self, data: bytes) -> None:
         on, off = data.rfind(ALTERNATE_ON), data.rfind(ALTERNATE_OFF)

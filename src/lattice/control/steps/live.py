@@ -57,6 +57,7 @@ class LiveStep:
     pmi: dict[str, PmiUse] = field(default_factory=dict)  # by node, what it said last
     is_ending: bool = False  # its nodes were ordered to end it; never False again
     ended_at: int = 0  # 0 = not over
+    fed_at: int = 0  # when input came last
     watchers: set["asyncio.Future[None]"] = field(
         default_factory=set
     )  # each belongs to the call that waits, and is removed by it
@@ -158,6 +159,7 @@ def view_of(live: LiveStep) -> StepView:
         message=live.message,
         failures=failure_lines(ends, node_of, was_ended=live.is_ending) + ((warning,) if warning else ()),
         is_terminal=is_terminal(live.launch_id),
+        fed_at=live.fed_at,
     )
 
 

@@ -180,6 +180,7 @@ class StepRegistry:
             raise unknown_step(number, step)
         if live.plan is None:
             return None
+        live.fed_at = self._clock.now_ms() if data else live.fed_at
         nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
         if not nodes:
             return offset + len(data)

@@ -55,6 +55,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     deadline_at: int = 0
     asked: Asked | None = None  # of a Slurm command
     session: bool = False  # to be worked in by hand; ends with its first shell
+    idle_end_s: int = 0  # cancelled after this time without use; 0 = of a session what its vCluster says, else never
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -62,6 +62,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (cmd.UpdateAllocation, "revision"),
         (cmd.SubmitAllocation, "session"),
         (Vcluster, "demands"),
+        (cmd.SubmitAllocation, "idle_end_s"),
     ),
 }
 

@@ -30,6 +30,7 @@ from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.energy import EnergyPrices
+from lattice.control.work.idle import IdleEnds
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
@@ -117,6 +118,7 @@ class Loops:
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.deadlines = Deadlines(replica, clock)
+        self.idle_ends = IdleEnds(replica, clock, links, self.steps.live)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         self._show(metrics, replica)
@@ -221,6 +223,7 @@ class Loops:
             self.node_hooks,
             self.archiving,
             self.deadlines,
+            self.idle_ends,
             self.tracing,
             self.notifying,
         )

@@ -205,6 +205,7 @@ class ServerParts:
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
             ports=None if loops is None else self.links.bulk,
+            idle=None if loops is None else loops.idle_ends,
             conformance=None if loops is None else loops.conformance,
             health=None if loops is None else loops.health,
             inventories=None if loops is None else loops.inventories,

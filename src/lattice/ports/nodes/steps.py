@@ -207,6 +207,15 @@ class StepView(Struct, frozen=True, kw_only=True):
     message: str = ""
     failures: tuple[str, ...] = ()
     is_terminal: bool = False
+    fed_at: int = 0  # when input came last, as far as this leader knows; 0 = none did
+
+
+class IdleView(Protocol):
+    """What the leader knows of work that is ended when it is not used."""
+
+    def ends_at(self, number: int) -> int:
+        """When the allocation will be cancelled if it stays idle; 0 = it is in use, or is never ended for that."""
+        ...
 
 
 class StepService(Protocol):

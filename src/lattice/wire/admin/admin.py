@@ -27,7 +27,7 @@ from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_names, check_users
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.submissions import MAX_CLASS, MAX_NODES, walltime_s
+from lattice.wire.work.submissions import MAX_CLASS, MAX_NODES, MIN_IDLE_END_S, walltime_s
 
 MAX_COUNT = 10**9
 DEFAULT_WALLTIME_S = 3600
@@ -74,6 +74,7 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     default_uenv: str
     require_signed: bool
     confinement: Confinement
+    idle_end_s: int
     created_at: str | None
     pending: int
     running: int
@@ -138,6 +139,8 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     default_uenv: str | UnsetType | None = UNSET
     require_signed: bool | UnsetType = UNSET
     confinement: Confinement | UnsetType = UNSET
+    idle_end: Short | int | UnsetType | None = UNSET
+    idle_end_s: Short | int | UnsetType | None = UNSET
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -189,6 +192,7 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         default_uenv=demands.default_uenv,
         require_signed=demands.require_signed,
         confinement=demands.confinement,
+        idle_end_s=demands.idle_end_s,
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,
@@ -236,7 +240,7 @@ def new_vcluster(fields: VclusterFields) -> Vcluster:
 def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
     """The vCluster with the named fields changed. Raises BadField."""
     changes = _given(fields)
-    for field in ("default_walltime", "max_walltime"):
+    for field in ("default_walltime", "max_walltime", "idle_end"):
         for spelled in (field, f"{field}_s"):
             if spelled in changes:
                 value = changes.pop(spelled)
@@ -266,6 +270,9 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
 def _demands(old: Vcluster, given: dict[str, object]) -> Demands | None:
     if "default_uenv" in given:
         given["default_uenv"] = _default_images(str(given["default_uenv"] or ""))
+    idle_end_s = given.get("idle_end_s")
+    if isinstance(idle_end_s, int) and 0 < idle_end_s < MIN_IDLE_END_S:
+        raise BadField("idle_end", "is too short", limit=f"from {MIN_IDLE_END_S // 60} minutes, or 0 for never")
     new: Demands = replace(old.demands or NO_DEMANDS, **given)
     return None if new == NO_DEMANDS else new
 

@@ -694,7 +694,7 @@ class ListVclustersRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class VclusterView(_message.Message):
-    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "created_at", "pending", "running")
+    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end_s", "created_at", "pending", "running")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -718,6 +718,7 @@ class VclusterView(_message.Message):
     DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
     CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
+    IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -737,10 +738,11 @@ class VclusterView(_message.Message):
     default_uenv: str
     require_signed: bool
     confinement: str
+    idle_end_s: int
     created_at: str
     pending: int
     running: int
-    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end_s: _Optional[int] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
 
 class ListVclustersResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -751,7 +753,7 @@ class ListVclustersResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[VclusterView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -778,6 +780,8 @@ class CreateVclusterRequest(_message.Message):
     DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
     CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
+    IDLE_END_FIELD_NUMBER: _ClassVar[int]
+    IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -798,8 +802,10 @@ class CreateVclusterRequest(_message.Message):
     default_uenv: str
     require_signed: bool
     confinement: str
+    idle_end: str
+    idle_end_s: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetVclusterRequest(_message.Message):
     __slots__ = ("name",)
@@ -808,7 +814,7 @@ class GetVclusterRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -835,6 +841,8 @@ class UpdateVclusterRequest(_message.Message):
     DEFAULT_UENV_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_SIGNED_FIELD_NUMBER: _ClassVar[int]
     CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
+    IDLE_END_FIELD_NUMBER: _ClassVar[int]
+    IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -855,8 +863,10 @@ class UpdateVclusterRequest(_message.Message):
     default_uenv: str
     require_signed: bool
     confinement: str
+    idle_end: str
+    idle_end_s: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VclusterQueueRequest(_message.Message):
     __slots__ = ("name", "limit", "cursor")

@@ -209,6 +209,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     avoided: tuple[str, ...] | UnsetType = UNSET  # nodes whose prologue failed for it
     slurm: AskedView | UnsetType = UNSET  # of work that a Slurm command submitted
     session: bool | UnsetType = UNSET  # true: to be worked in by hand
+    idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -334,6 +335,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         avoided=record.avoided or UNSET,
         slurm=asked_view(record.asked) if record.asked is not None else UNSET,
         session=True if record.session else UNSET,
+        idle_end_s=record.idle_end_s or UNSET,
     )
 
 

@@ -38,6 +38,7 @@ class SessionView(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     node_count: int
     walltime_s: int
+    idle_end_s: int
     elapsed_s: int
     created_at: str | None
     started_at: str | None
@@ -63,6 +64,7 @@ def session_view(view: AllocationView, steps: Iterable[StepInfo] = (), shell: st
         nodes=view.nodes,
         node_count=view.node_count,
         walltime_s=view.walltime_s,
+        idle_end_s=view.idle_end_s or 0,
         elapsed_s=view.elapsed_s,
         created_at=view.submitted_at,
         started_at=view.started_at,

@@ -41,6 +41,7 @@ MAX_NODES = 1_000_000
 MAX_GPUS = 1024  # of a node
 MAX_NAMED_TOGETHER = 20_000
 MAX_REQUEUE = 100
+MIN_IDLE_END_S = 600  # terminals say it five minutes before
 DEFAULT_CLASS = 5
 SHELL = ("/bin/sh", "-c")
 # Inside `environment` these are no variables but say in which image the work runs.
@@ -137,6 +138,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     output: OutputFiles | None = None
     signal: Short = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: OnQuota | None = None
+    idle_end: Short | int | None = None  # cancelled after this time without input, step or use of a CPU
     notify: NotifyRequest | None = None
     depends_on: TaskList | list[DependencyFields] = ""
     mutex: str = ""  # one at a time of those with this name
@@ -225,7 +227,17 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         deadline_at=parse_moment(wanted.deadline, "deadline") if wanted.deadline is not None else 0,
         keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
         payload=_payload(work),
+        idle_end_s=_idle_end_s(wanted.idle_end, tasks),
     )
+
+
+def _idle_end_s(value: str | int | None, tasks: object) -> int:
+    seconds = walltime_s(value, "idle_end")
+    if seconds and tasks:
+        raise BadField("idle_end", "is not for task groups", hint="leave it out")
+    if value is not None and seconds < MIN_IDLE_END_S:
+        raise BadField("idle_end", f'"{str(value)[:40]}" is too short', limit=f"from {MIN_IDLE_END_S // 60} minutes")
+    return seconds
 
 
 def refuse_images(environment: Mapping[str, str], field: str = "environment") -> None:

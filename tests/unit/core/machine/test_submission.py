@@ -6,7 +6,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.model.nodes.nodes import Share
-from lattice.core.model.site.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Demands, NodeSharing, OnQuota, Project, Tenant, Vcluster
 from lattice.core.model.work.allocations import AllocationState, Hold, Lifecycle, Request, RequeuePolicy
 from lattice.core.model.work.asked import Asked
 from tests.unit.core.machine.world import World
@@ -23,6 +23,7 @@ from tests.unit.core.machine.world import World
         ({"preemption_class": 11}, "invalid", "between 0 and 10"),
         ({"max_requeue": 101}, "invalid", "between 0 and 100"),
         ({"walltime_s": -5}, "invalid", "positive"),
+        ({"idle_end_s": -5}, "invalid", "positive"),
         ({"tasks": ((5, 1, 1),)}, "invalid", "must rise"),
         ({"tasks": ((0, 200_000, 1),)}, "invalid", "at most 100000 tasks"),
         ({"nodes": 4}, "infeasible", "not enough nodes"),
@@ -276,3 +277,16 @@ def test_a_session_is_bounded_by_itself_or_by_its_vcluster() -> None:
 def test_servers_of_the_release_before_know_no_sessions() -> None:
     world = World(level=OLDEST)
     assert "session of submit allocation" in world.refused(world.submission(**SESSION)).message
+
+
+def test_sessions_end_when_idle_as_they_or_their_vcluster_say_and_other_work_only_as_it_says() -> None:
+    world = World()
+    world.must(
+        cmd.SetVcluster(
+            vcluster=Vcluster(name="desk", default_walltime_s=60, demands=Demands(idle_end_s=900)), create=True
+        )
+    )
+    assert world[world.submit(**SESSION, vcluster="desk")].idle_end_s == 900
+    assert world[world.submit(**SESSION, vcluster="desk", idle_end_s=600)].idle_end_s == 600
+    assert world[world.submit(vcluster="desk")].idle_end_s == 0
+    assert world[world.submit(vcluster="desk", idle_end_s=700)].idle_end_s == 700

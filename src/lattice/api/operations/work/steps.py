@@ -17,6 +17,7 @@ from lattice.api.find.lookup import find
 from lattice.api.running.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
 from lattice.api.running.step_launch import launch, own, refused, single, step_service_of
 from lattice.api.running.step_screen import StepScreen, screen_of
+from lattice.api.running.terminal_notices import Notices, StepNotice, with_notices
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
@@ -139,7 +140,7 @@ async def get_step(context: Context, request: GetStep) -> StepInfo:
 
 async def follow_step(
     context: Context, request: StepFollowQuery
-) -> EventAnswer[StepInfo | StepOutput | StepScreen | StepGap | StepResult]:
+) -> EventAnswer[StepInfo | StepOutput | StepScreen | StepGap | StepNotice | StepResult]:
     """Stream the output of the tasks until they end, then their result."""
     found = single(await find(context, request.id, Permission.READ_OUTPUT))
     places = parse_places(request.last_event_id)
@@ -152,7 +153,7 @@ async def follow_step(
 
 async def _events(
     context: Context, found: Allocation, view: StepView, places: dict[int, int], *, from_screen: bool
-) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepScreen | StepGap | StepResult], None]:
+) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepScreen | StepGap | StepNotice | StepResult], None]:
     service = step_service_of(context)
     number, step = found.number, view.step
 
@@ -166,6 +167,7 @@ async def _events(
         view = look() or view
         yield ServerEvent(step_info(view), event="step")
     needs_screen = from_screen and view.is_terminal
+    notices = Notices(context, number, look)
     is_going_on = True
     while is_going_on:
         if needs_screen and (screen := await screen_of(service, view)) is not None:
@@ -173,21 +175,25 @@ async def _events(
             yield ServerEvent(screen, event="screen")
         is_going_on = needs_screen = False
         pieces = StepFollower(service, view, places, look, context.services.is_ready).pieces()
+        told = with_notices(pieces, notices) if view.is_terminal else pieces
         try:
-            async for piece in pieces:
+            async for piece in told:
                 # A client that was too slow for a terminal is moved ahead: its screen is drawn again.
                 if isinstance(piece, StepGap) and view.is_terminal:
                     is_going_on = needs_screen = True
                     break
-                yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
+                yield ServerEvent(piece, event=_KINDS.get(type(piece), ""))
         finally:
-            await pieces.aclose()
+            await told.aclose()
     over = await _ended_view(context, found, step, look)
     if over is None:
         return
     result = StepResult(exit_code=over.exit_code, lost=over.lost, message=over.message, failures=over.failures)
     yield ServerEvent(result, event="result")
     yield ServerEvent(result, event="end")
+
+
+_KINDS: dict[type, str] = {StepGap: "gap", StepNotice: "notice"}
 
 
 async def _next_change(context: Context, number: int, step: int) -> bool:

@@ -35,6 +35,7 @@ FIELDS = (
     Field("max_nodes", INTEGER, "maximum nodes per allocation"),
     Field("default_uenv", TEXT, "images of work that names none, as for submit --uenv; empty = none"),
     Field("confinement", TEXT, "normal, or strict: only nodes that enforce every limit"),
+    Field("idle_end", DURATION, "cancel sessions after this long without use, unless they say otherwise"),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
 SWITCHES = ("require_signed", "up")
@@ -60,6 +61,7 @@ class Options:
     confinement: str | None = None
     backfill_depth: str | None = None
     require_signed: bool | None = None
+    idle_end: str | None = None
     up: bool | None = None
 
 

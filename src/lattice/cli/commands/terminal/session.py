@@ -150,6 +150,7 @@ def _pairs(session: Session, now: float) -> list[tuple[str, str]]:
         "vCluster": session.vcluster,
         "Nodes": ",".join(session.nodes) or str(session.node_count),
         "Walltime": clock_text(session.walltime_s),
+        "Ends when idle for": clock_text(session.idle_end_s) if session.idle_end_s else "",
         "Created": local_with_distance(session.created_at, now),
         "Started": local_with_distance(session.started_at, now),
         "Ended": local_with_distance(session.ended_at, now),

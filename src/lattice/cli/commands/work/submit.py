@@ -206,6 +206,11 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
         const="unbounded",
         help="run until cancelled; same as --lifecycle=unbounded",
     )
+    add(
+        "--idle-end",
+        metavar="T",
+        help="cancel it after this long without input, step or use of a CPU, as in 2h; terminals tell 5 minutes before",
+    )
     add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="if it exceeds a quota: reject or queue")
 
 

@@ -7,7 +7,8 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import show_line
-from lattice_sdk.models.records import GAP, Allocation, Event
+from lattice_sdk.models.changes import Event
+from lattice_sdk.models.records import GAP, Allocation
 from lattice_sdk.streams import Watch
 
 

@@ -67,6 +67,7 @@ class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     default_uenv: str = ""  # images of work that names none
     require_signed: bool = False  # images without a signature of the site are refused
     confinement: Confinement = Confinement.NORMAL
+    idle_end_s: int = 0  # sessions that say nothing else are cancelled after this time without use; 0 = never
 
 
 NO_DEMANDS = Demands()

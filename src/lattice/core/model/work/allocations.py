@@ -192,6 +192,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     avoided: tuple[str, ...] = ()  # nodes whose prologue failed for it
     asked: Asked | None = None  # in the words of a Slurm command, if one submitted it
     session: bool = False  # to be worked in by hand; ends with its first shell
+    idle_end_s: int = 0  # cancelled after this time without use; 0 = never
 
     @property
     def is_terminal(self) -> bool:

@@ -18,7 +18,7 @@ from lattice.core.machine.rules import sensitive
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
-from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
+from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Tenant, Vcluster
 from lattice.core.model.units import format_duration
 from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, TaskGroup
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
@@ -247,6 +247,7 @@ def _record(
         notify=notifications.notify_of(state, command),
         asked=command.asked,
         session=command.session,
+        idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
         dag=batch.dag,
         dag_ref=dag_ref,
     )
@@ -270,6 +271,8 @@ def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
         return _invalid(f"max_requeue must lie between 0 and {MAX_REQUEUE}", str(command.max_requeue))
     if command.walltime_s < 0:
         return _invalid("the walltime must be positive")
+    if command.idle_end_s < 0:
+        return _invalid("idle_end must be positive")
     if any(step < 1 or first < 0 or last < first for first, last, step in command.tasks):
         return _invalid("task ranges must rise and start at 0 or above")
     if size > MAX_TASKS or command.concurrency < 0:
