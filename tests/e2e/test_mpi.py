@@ -227,6 +227,29 @@ def test_programs_of_open_mpi_are_one_program_of_all_their_ranks(
     assert not processes_of(open_walk)
 
 
+FLOOD = """
+import os, socket
+port = int(next(value for name, value in os.environ.items() if name.startswith("PMIX_SERVER_URI")).rpartition(":")[2])
+while True:
+    with socket.create_connection(("127.0.0.1", port)) as caller:
+        try:
+            while True:
+                caller.sendall(os.urandom(1 << 20))
+        except OSError:
+            pass
+"""
+
+
+def test_a_rank_that_floods_the_pmix_server_ends_its_step_and_disturbs_no_other(
+    cluster: LocalCluster, alloc: str, open_walk: Path, pmix: list[str]
+) -> None:
+    flood = run(cluster, alloc, "-N", "1", "-n", "1", "--pmi", "pmix", sys.executable, "-c", FLOOD)
+    assert flood.returncode != 0
+    assert re.search(r"PMIx on n\d: \d+ connections of its ranks did not speak PMIx", flood.stderr), flood.stderr
+    beside = run(cluster, alloc, "-n", "4", *pmix, str(open_walk), "ring")
+    assert "ring 0 of 4 sum 6 token 4" in beside.stdout, beside.stderr
+
+
 def test_mpi4py_is_one_program_of_all_its_ranks(cluster: LocalCluster, alloc: str, pmix: list[str]) -> None:
     """Debian's is built with Open MPI."""
     if not Path("/usr/lib/python3/dist-packages/mpi4py").exists():

@@ -27,7 +27,7 @@ BACKLOG = 1024
 class Wire:
     """One socket: reads what comes, writes what it can."""
 
-    __slots__ = ("_ended", "_loop", "_mask", "_outbox", "_received", "socket")
+    __slots__ = ("_ended", "_is_held", "_loop", "_mask", "_outbox", "_received", "drained", "socket")
 
     def __init__(
         self, loop: Loop, connection: socket.socket, received: Callable[[bytes], None], ended: Callable[[], None]
@@ -35,6 +35,8 @@ class Wire:
         self._loop = loop
         self.socket = connection
         self._mask = 0  # what is watched for
+        self._is_held = False  # nothing is read meanwhile
+        self.drained: Callable[[], None] | None = None  # called when everything was written
         self._outbox = bytearray()
         self._received = received
         self._ended = ended
@@ -47,6 +49,23 @@ class Wire:
             self._outbox += piece
         self._ready(select.EPOLLOUT)
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return len(self._outbox)
+
+    def hold(self) -> None:
+        """Read nothing until `resume`: the writer waits."""
+        self._set_held(is_held=True)
+
+    def resume(self) -> None:
+        self._set_held(is_held=False)
+
+    def _set_held(self, *, is_held: bool) -> None:
+        self._is_held = is_held
+        if self.socket.fileno() >= 0:
+            self._watch()
+
     def rewire(self, received: Callable[[bytes], None], ended: Callable[[], None]) -> None:
         """From now on these read."""
         self._received, self._ended = received, ended
@@ -57,7 +76,7 @@ class Wire:
             self.socket.close()
 
     def _watch(self) -> None:
-        mask = select.EPOLLIN | (select.EPOLLOUT if self._outbox else 0)
+        mask = (0 if self._is_held else select.EPOLLIN) | (select.EPOLLOUT if self._outbox else 0)
         if mask != self._mask:
             self._mask = mask
             self._loop.watch(self.socket.fileno(), mask, self._ready)
@@ -67,6 +86,8 @@ class Wire:
             if self._outbox:
                 sent = self.socket.send(self._outbox)
                 del self._outbox[:sent]
+                if not self._outbox and self.drained is not None:
+                    self.drained()
             if mask & ~select.EPOLLOUT:
                 data = self.socket.recv(CHUNK_BYTES)
                 if not data:

@@ -19,6 +19,11 @@ from lattice.agent.shim.pmi.space import MAX_SPACE_BYTES
 READ_BYTES = 1 << 18
 BACKLOG = 1024
 LOOPBACK = "127.0.0.1"
+# Bounds for ranks that misbehave: bytes that wait between a rank and the server, connections at a time and connections that the server
+# closed first, each for one rank and besides.
+MAX_WAITING_BYTES = 1 << 20
+MAX_CONNECTIONS = (8, 16)
+MAX_REFUSED = (4, 16)
 _HEAD = struct.Struct("!cI")
 _NUMBER = struct.Struct("!I")
 _ABORT = struct.Struct("!Ii")
@@ -60,9 +65,11 @@ def step_text(space: str, nodes: list[str], node_ranks: list[list[int]], place: 
 
 
 class PmixRanks:
-    """`step` is what the server hears first."""
+    """`step` is what the server hears first; `ranks` is how many there are on this node."""
 
-    def __init__(self, loop: Loop, listener: socket.socket, program: str, step: bytes, events: Events) -> None:
+    def __init__(
+        self, loop: Loop, listener: socket.socket, program: str, step: bytes, events: Events, ranks: int = 1
+    ) -> None:
         self._loop = loop
         self._listener = listener
         self._program = program
@@ -74,21 +81,44 @@ class PmixRanks:
         self._port = 0  # of the server, once all ranks are registered
         self._port_said = 0
         self._waiting: list[socket.socket] = []
+        self._pairs: list[list[Wire]] = []  # connections that are passed on
+        self._refused = 0  # those that the server closed first
+        self._max_open, self._max_refused = (each * ranks + besides for each, besides in (MAX_CONNECTIONS, MAX_REFUSED))
         loop.watch(listener.fileno(), select.EPOLLIN, self._accept)
 
     def complete(self, result: bytes) -> None:
         """The open fence has this result."""
         self._send(b"D", result)
 
+    def close(self) -> None:
+        """The server ends by itself then."""
+        self._loop.unwatch(self._listener.fileno())
+        for connection in (self._listener, *self._waiting):
+            connection.close()
+        for wire in (wire for pair in self._pairs for wire in pair):
+            wire.close()
+        for fd in (self._to, self._from):
+            if fd >= 0:
+                self._loop.unwatch(fd)
+                os.close(fd)
+        self._to = self._from = -1
+
     # The ranks.
 
     def _accept(self, _mask: int) -> None:
         try:
             connection, address = self._listener.accept()
-        except OSError:
+        except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+            return
+        except OSError as error:
+            self._give_up(f"cannot accept a rank: {error.strerror}")
             return
         if not is_own(address[1], self._listener.getsockname()[1]):
             connection.close()
+            return
+        if len(self._pairs) + len(self._waiting) >= self._max_open:
+            connection.close()
+            self._give_up(f"its ranks have more than {self._max_open} connections")
             return
         if self._from < 0:
             self._start()
@@ -98,7 +128,7 @@ class PmixRanks:
             self._waiting.append(connection)
 
     def _join(self, connection: socket.socket) -> None:
-        """Pass everything on between a rank and the server, until one of them closes."""
+        """Pass everything on between a rank and the server, until one of them closes. Neither is read while the other does not read."""
         try:
             inner = socket.create_connection((LOOPBACK, self._port))
         except OSError:
@@ -106,12 +136,31 @@ class PmixRanks:
             return
         pair: list[Wire] = []
 
-        def ended() -> None:
+        def passing(place: int) -> Callable[[bytes], None]:
+            def passed(data: bytes) -> None:
+                pair[1 - place].send(data)
+                if pair[1 - place].backlog > MAX_WAITING_BYTES:
+                    pair[place].hold()
+
+            return passed
+
+        def ended(place: int) -> None:
             for wire in pair:
                 wire.close()
+            self._pairs.remove(pair)
+            self._refused += place
+            if self._refused > self._max_refused:
+                self._give_up(f"{self._refused} connections of its ranks did not speak PMIx")
 
-        pair.append(Wire(self._loop, connection, lambda data: pair[1].send(data), ended))
-        pair.append(Wire(self._loop, inner, lambda data: pair[0].send(data), ended))
+        self._pairs.append(pair)
+        pair.append(Wire(self._loop, connection, passing(0), lambda: ended(0)))
+        pair.append(Wire(self._loop, inner, passing(1), lambda: ended(1)))
+        pair[0].drained, pair[1].drained = pair[1].resume, pair[0].resume
+
+    def _give_up(self, why: str) -> None:
+        """Nothing more is accepted."""
+        self._loop.unwatch(self._listener.fileno())
+        self._events.failed(why)
 
     # The server.
 

@@ -93,7 +93,8 @@ class Service:
             return None
         step = step_text(plan.pmix.space, plan.nodes, plan.node_ranks, plan.place, plan.pmix.directory)
         events = Events(self._met_pmix, self._give_pmix, self._aborted_pmix, self._failed_pmix)
-        return PmixRanks(self._loop, listener, plan.pmix.program, step, events)
+        ranks = len(plan.node_ranks[plan.place])
+        return PmixRanks(self._loop, listener, plan.pmix.program, step, events, ranks)
 
     # The shim.
 
