@@ -91,3 +91,12 @@ def test_work_of_a_slurm_command_is_refused_by_name(cluster: LocalCluster, tmp_p
     assert done.returncode == 1
     assert "was submitted by a Slurm command" in done.stderr
     assert json.dumps(cluster.allocation(f"a{number}"))
+
+
+def test_work_that_saved_its_state_at_its_limit_goes_on_at_once(cluster: LocalCluster, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    script = f"cd {tmp_path}; [ -e saved ] && exit 0; trap 'touch saved' USR1; sleep 60 & wait; sleep 60"
+    flags = ("--walltime=2s", "--signal=USR1@1", "--requeue=on_walltime")
+    allocation_id = cluster.cli("submit", "-q", *flags, "--", "sh", "-c", script).stdout.strip()
+    ended = cluster.wait_end(allocation_id)
+    assert (ended["state"], ended["requeue_count"], ended["run"]) == ("Completed", 1, 2)

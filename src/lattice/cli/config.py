@@ -52,6 +52,11 @@ class Settings:
         return self.environment.get("LATTICE_PROJECT") or self._filed("project")
 
     @property
+    def export(self) -> str:
+        """Which variables submissions hand on, unless a flag says so."""
+        return self._filed("export") or "NONE"
+
+    @property
     def output_format(self) -> str:
         return self._filed("output_format") or "table"
 

@@ -60,7 +60,8 @@ Work has LATTICE_ALLOC_ID, LATTICE_NODELIST, LATTICE_TASK_INDEX and more; --expo
         "files that say where the cluster is and what you prefer",
         """\
 ~/.config/lattice/config.yaml, and below it /etc/lattice/config.yaml of the site; flags and variables win over both.
-Keys: endpoint, token_file, ca_file, insecure_http, tenant, vcluster, project, output_format, color.
+Keys: endpoint, token_file, ca_file, insecure_http, tenant, vcluster, project, output_format, color,
+export (ALL, NONE or NAMES: what --export means when it is not given).
 
   endpoint: https://lattice-01:8443,https://lattice-02:8443
   vcluster: gpu

@@ -328,3 +328,13 @@ def test_a_person_is_warned_of_what_will_surprise(api: FakeApi, cli: Cli) -> Non
     fine = ("submit", "--walltime=5m", "--export=ALL", "--stdout=logs/out.txt", "--", "true")
     assert cli(*fine, VIRTUAL_ENV="/venv", PATH="/usr/bin:/bin").err == ""
     assert cli("-q", *line).err == ""
+
+
+def test_the_configuration_file_says_what_is_handed_on(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/allocations", allocation(17))
+    cli.environment["COLOUR"] = "red"
+    cli.environment["LATTICE_CONFIG"] = cli.write("mine.yaml", "export: all\n")
+    cli("submit", "--", "true")
+    assert api.last().json["environment"]["COLOUR"] == "red"
+    cli("submit", "--export=NONE", "--", "true")
+    assert "COLOUR" not in api.last().json.get("environment", {})

@@ -19,7 +19,7 @@ ALIASES = {
 }
 KEYS = frozenset(
     {
-        *("endpoint", "tenant", "vcluster", "project", "output_format", "color", "default_uenv"),
+        *("endpoint", "tenant", "vcluster", "project", "output_format", "color", "default_uenv", "export"),
         *("token_file", "ca_file", "insecure_http"),
     }
 )

@@ -31,7 +31,9 @@ def surprises(submission: Submission, context: Context) -> list[str]:
     variables = context.process.environment
     active = next((name for name in ENVIRONMENTS if variables.get(name)), "")
     if active and active not in submission.environment and not submission.uenv and not submission.image:
-        found.append(f"{active} is set here and not passed on; use --export=ALL to run in that environment")
+        found.append(
+            f"{active} is set here and not passed on; use --export=ALL (or `export: all` in the configuration file) to run in that environment"
+        )
     output = submission.output
     for path in dict.fromkeys((output.stdout, output.stderr) if output is not None else ()):
         directory = os.path.dirname(os.path.join(submission.cwd, path)) if path else ""

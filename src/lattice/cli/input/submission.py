@@ -53,7 +53,7 @@ class SubmitOptions:
     deadline: str | None = None
     keep_on_invalid_dependency: bool = False
     env: tuple[str, ...] = ()
-    export: str = "NONE"
+    export: str | None = None
     uenv: str = ""
     view: str = ""
     tools_uenv: str = ""
@@ -240,8 +240,9 @@ def parse_pair(text: str, flag: str) -> tuple[str, str]:
 def _environment(options: SubmitOptions, context: Context) -> dict[str, str]:
     """What --export lets through, then --env on top."""
     chosen: dict[str, str] = {}
-    if options.export.upper() != "NONE":
-        chosen = _named(options.export.split(","), context.process.environment, context)
+    export = options.export if options.export is not None else context.settings.export
+    if export.upper() != "NONE":
+        chosen = _named(export.split(","), context.process.environment, context)
     kept = {key: value for key, value in chosen.items() if key not in SECRET_VARIABLES}
     return {**kept, **dict(parse_pair(text, "--env") for text in options.env)}
 

@@ -30,6 +30,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.core.model.work.steps import StepRecord
 
 OLDEST = OLDEST_LEVEL
@@ -63,6 +64,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (cmd.SubmitAllocation, "session"),
         (Vcluster, "demands"),
         (cmd.SubmitAllocation, "idle_end_s"),
+        RequeuePolicy.ON_WALLTIME,
     ),
 }
 

@@ -103,7 +103,11 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--project", metavar="NAME", help="project to charge")
     add("--tag", action="append", metavar="KEY=VALUE", help="attach a label; may be repeated")
     add("--env", action="append", metavar="NAME=VALUE", help="set an environment variable; may be repeated")
-    add("--export", metavar="WHAT", help="variables to pass on: ALL, NONE or NAME,NAME (default: NONE)")
+    add(
+        "--export",
+        metavar="WHAT",
+        help="variables to pass on: ALL, NONE or NAME,NAME (default: NONE, or `export` in the configuration file)",
+    )
     add(
         "--uenv",
         metavar="REF[:MOUNT],...",
@@ -195,7 +199,7 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
     add(
         "--requeue",
         metavar="POLICY",
-        help="when to requeue it: never, on_node_failure or always (default: on_node_failure)",
+        help="when to requeue it: never, on_node_failure, on_walltime (or node failure), always (default: on_node_failure)",
     )
     add("--max-requeue", type=int, metavar="N", help="requeue it at most N times")
     add("--lifecycle", choices=("bounded", "unbounded"), metavar="TYPE", help="bounded or unbounded (default: bounded)")
@@ -308,6 +312,10 @@ def submitted(options: SubmitOptions, context: Context) -> Allocation | None:
         from lattice.cli.input.preflight import warn_of_surprises
 
         warn_of_surprises(options, submission, allocation, context)
+        if not context.flags.quiet:
+            from lattice.cli.input.advice import advise_from_the_past
+
+            advise_from_the_past(allocation, context)
     return allocation
 
 

@@ -73,7 +73,7 @@ def cancel_one(state: State, task: Allocation, actor: str) -> Events:
 
 def _is_failing(task: Allocation) -> bool:
     if task.intent is StopIntent.WALLTIME:
-        return task.requeue is not RequeuePolicy.ALWAYS
+        return task.requeue not in (RequeuePolicy.ALWAYS, RequeuePolicy.ON_WALLTIME)
     return task.intent is StopIntent.DEADLINE
 
 

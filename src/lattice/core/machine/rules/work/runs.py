@@ -203,11 +203,16 @@ def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.All
     )
 
 
+# After which causes work runs again at once.
+_AGAIN = {  # partial: the policies that depend on the cause
+    RequeuePolicy.ON_NODE_FAILURE: (Cause.NODE,),
+    RequeuePolicy.ON_WALLTIME: (Cause.NODE, Cause.WALLTIME),
+}
+
+
 def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
     """The end of a run that did not do its work: again, where the user's policy and the count of tries allow it."""
-    again = allocation.requeue is RequeuePolicy.ALWAYS or (
-        allocation.requeue is RequeuePolicy.ON_NODE_FAILURE and cause is Cause.NODE
-    )
+    again = allocation.requeue is RequeuePolicy.ALWAYS or cause in _AGAIN.get(allocation.requeue, ())
     if not again or allocation.requeue_count >= allocation.max_requeue:
         return _end(allocation, AllocationTrigger.FAIL, cause, part)
     # A lost node is not the work's fault, so there is no delay; a failing program is retried with growing delays.
@@ -215,7 +220,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
     return ev.AllocationRequeued(
         number=allocation.number,
         counted=True,
-        eligible_at=0 if cause is Cause.NODE else at + backoff,
+        eligible_at=0 if cause in _AGAIN.get(allocation.requeue, (Cause.NODE,)) else at + backoff,
         message=f"requeued after {cause}: {part.message or _how(part)}",
         elapsed_s=_elapsed_s(allocation),
     )
