@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.cli.runner import Cli, allocation
-from tests.unit.sdk.fake_api import FakeApi, refusal
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 WAITING = {
     "id": "a17",
@@ -95,3 +95,37 @@ def test_a_dry_run_is_neither_waited_for_nor_a_script_s_own_choice(
     cli.write("script.sh", "#!/bin/sh\n#LATTICE --dry-run\ntrue\n")
     assert cli("submit", *line).code == 2
     assert api.asked == []
+
+
+def test_what_would_let_it_start_sooner(api: FakeApi, cli: Cli) -> None:
+    details = {"entrypoint": ["true"], "environment": {"A": "1"}}
+    wanted = {"nodes": 4, "cpus": 0, "memory_mb": 0, "gpus": 0}
+    recorded = allocation(17, state="Pending", walltime_s=7200, resources=wanted, details=details)
+    asked: list[tuple[str, int]] = []
+
+    def plan(request: Asked) -> Reply:
+        body = request.json
+        walltime, nodes = body["lifecycle"]["walltime"], body["resources"]["nodes"]
+        asked.append((walltime, nodes))
+        assert body["environment"] == {"A": "1"}
+        if nodes == 2:
+            return Reply(json={**WAITING, "id": None, "predicted_start": "2026-03-05T13:00:00.000Z"})
+        return Reply(json={**WAITING, "id": None, "rank": None if walltime == "60m" else 1})
+
+    cli.environment["LATTICE_CONFIG"] = cli.write("mine.yaml", "export: all\n")
+    api.on("GET", "/allocations/a17/explanation", WAITING)
+    api.on("GET", "/allocations/a17", recorded)
+    api.on("POST", "/allocations", plan)
+    assert cli("explain", "a17").lines[-2:] == [
+        "Way out:          starts now with --walltime=60m",
+        "Way out:          starts today 13:00, in 60 min with --nodes=2",
+    ]
+    assert [walltime for walltime, nodes in asked if nodes == 4] == ["90m", "60m"]
+    assert [nodes for _, nodes in asked if nodes != 4] == [3, 2]
+    assert api.last().parameter("dry_run") == "true"
+
+
+def test_work_that_cannot_be_repeated_has_no_ways_out(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/explanation", WAITING)
+    api.on("GET", "/allocations/a17", allocation(17, state="Pending"))
+    assert "Way out" not in cli("explain", "a17").out

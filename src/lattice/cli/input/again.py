@@ -69,6 +69,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
     most, rules = details.max_nodes or wants.nodes, details.constraints or Constraints()
     files = {} if output is UNSET else {"stdout": output.stdout, "stderr": output.stderr, "stdin": output.stdin}
     return {
+        "export": "NONE",  # the recorded variables are the environment, whatever the configuration says now
         "script": details.script or None,
         "script_args": details.script_args or [],
         "name": allocation.name,

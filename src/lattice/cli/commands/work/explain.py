@@ -34,6 +34,8 @@ def run(options: Options, context: Context) -> int:
 
 def _page(why: Explanation, context: Context) -> str:
     pairs = [("Allocation", why.id or ""), ("State", why.state), *explanation_pairs(why, context.clock.now())]
+    if why.id and why.rank is not None and not context.flags.quiet:
+        return sheet([*pairs, *(("Way out", text) for text in _ways_out(why, context))])
     if why.state != FAILED or not why.id:
         return sheet(pairs)
     allocation = context.client.get_allocation(why.id)
@@ -41,6 +43,17 @@ def _page(why: Explanation, context: Context) -> str:
     page = sheet([*pairs, ("Try", advice)] if advice else pairs)
     lines = _last_lines(allocation, context)
     return page + "".join(["Last lines of stderr:\n", *(f"  {line}\n" for line in lines)] if lines else [])
+
+
+def _ways_out(why: Explanation, context: Context) -> list[str]:
+    """Of work in the queue: what would let it start sooner."""
+    from lattice.cli.input.ways_out import ways_out
+
+    try:
+        allocation = context.client.get_allocation(why.id or "", details=True)
+    except ApiError:
+        return []
+    return ways_out(allocation, why.predicted_start, context)
 
 
 def _advice(allocation: Allocation) -> str:

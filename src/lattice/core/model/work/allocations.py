@@ -59,7 +59,7 @@ class RequeuePolicy(StrEnum):
     NEVER = "never"
     ON_NODE_FAILURE = "on_node_failure"
     ALWAYS = "always"
-    ON_WALLTIME = "on_walltime"  # or on the failure of a node: work that saves its state before the limit goes on
+    ON_WALLTIME = "on_walltime"  # or on the failure of a node: work that saves its state before the limit continues
 
 
 AWAITS_RELEASE = "sensitive work waits for an operator to release it"  # ends the message of what is held for that
