@@ -32,6 +32,7 @@ from lattice.ports.scheduling import SchedulingView
 from lattice.ports.site.audit import AuditService
 from lattice.ports.site.identity import Verifier
 from lattice.ports.site.images import ContainerRegistries, ImageRegistry
+from lattice.ports.site.retention import LogRetention
 from lattice.ports.site.submit_filter import SubmitFilter
 
 
@@ -49,6 +50,7 @@ class Services:
     scheduling: SchedulingView
     observations: Observations
     objects: ObjectStore | None = None
+    log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
     is_ready: Callable[[], bool] = lambda: True
     quorum: QuorumView | None = None

@@ -212,6 +212,16 @@ class ArchiveSection(Struct, frozen=True, kw_only=True):
     after_s: Delay = 300.0  # how long finished allocations stay in the state before they are archived
 
 
+class LogsSection(Struct, frozen=True, kw_only=True):
+    """Output of work in the object store. What a vCluster says counts before what a tenant says."""
+
+    retention: Period = 30 * 86400.0  # how long output is kept
+    tenants: dict[str, Period] = {}  # the same for output of these tenants
+    vclusters: dict[
+        str, Period
+    ] = {}  # the same for work in these vClusters; sensitive ones keep output without an entry here
+
+
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):
     """A directory that all servers share, or a bucket of a service that speaks S3; not both."""
 
@@ -425,6 +435,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     snapshots: SnapshotsSection = SnapshotsSection()
     backup: BackupSection = BackupSection()
     archive: ArchiveSection = ArchiveSection()
+    logs: LogsSection = LogsSection()
     object_store: ObjectStoreSection = ObjectStoreSection()
     defaults: DefaultsSection = DefaultsSection()
     notifications: NotificationsSection = NotificationsSection()

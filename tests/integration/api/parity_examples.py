@@ -70,6 +70,7 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("update", {"id": "a1", "walltime": 60}),
     ("update", {"id": "a1"}),
     ("requeue", {"id": "a1"}),
+    ("delete_logs", {"id": "a1"}),
     ("cancel", {"id": "a1"}),
     ("cancel", {"id": "a1"}),
     ("cancel_many", {"ids": ["a2", "a999"]}),

@@ -5,6 +5,7 @@ import base64
 
 from lattice.core.machine.commands import ReportPart, RequeueAllocation
 from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.ports.site.retention import LogRetention
 from lattice.wire.files.chunks import Place, pack
 from tests.integration.api.world import World, in_world, soon
 
@@ -153,6 +154,38 @@ async def test_output_of_the_first_release_has_no_times_to_choose_by(world: Worl
     answer = await world.call("GET", "/allocations/1/logs?since=2026-03-01")
     assert (answer.status, "without times" in answer.error["message"]) == (409, True)
     assert await text(world, "?timestamps=true") == b"-".ljust(25) + b"a\n"
+
+
+@in_world
+async def test_stored_output_of_finished_work_can_be_deleted(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"secret\n")
+    await put_chunk(world, 0, 0, 1000, b"sec")
+    early = await world.call("DELETE", "/allocations/1/logs")
+    assert (early.status, "may still write" in early.error["message"]) == (409, True)
+    await end_run(world, 1)
+    assert await text(world) == b"secret\n"
+    assert (await world.call("DELETE", "/allocations/1/logs?run=2")).status == 404
+    assert (await world.call("DELETE", "/allocations/1/logs", token=world.token("bert"))).status in (403, 404)
+    gone = await world.call("DELETE", "/allocations/1/logs?run=1")
+    assert (gone.status, gone.json()) == (200, {"id": "a1", "objects": 1})
+    assert await text(world) == b"", "though the node still has it"
+    again = await world.call("DELETE", "/allocations/1/logs")
+    assert (again.status, again.json()["objects"]) == (200, 0)
+
+
+@in_world
+async def test_output_past_its_retention_is_refused_by_that_name(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await end_run(world, 1)
+    world.links.lose("n1")
+    assert await text(world) == b""
+    world.services.log_retention = LogRetention(default_s=60.0)
+    world.clock.pass_s(120)
+    answer = await world.call("GET", "/allocations/1/logs")
+    assert (answer.status, "past its retention" in answer.error["message"]) == (404, True)
 
 
 @in_world

@@ -217,3 +217,13 @@ def test_output_that_is_cut_off_is_an_error(api: FakeApi, cli: Cli) -> None:
     outcome = cli("logs", "a17", "--stdout", "--retry-for=0")
     assert (outcome.code, outcome.out) == (6, "half")
     assert "the answer was cut off" in outcome.err
+
+
+def test_stored_output_is_deleted(api: FakeApi, cli: Cli) -> None:
+    api.on("DELETE", "/allocations/a17/logs", {"id": "a17", "objects": 3})
+    outcome = cli("logs", "delete", "a17", "--run=2")
+    assert (outcome.code, outcome.out) == (0, "a17: 3 stored objects deleted\n")
+    assert dict(api.last().query) == {"run": "2"}
+    assert json.loads(cli("logs", "delete", "a17", "-o", "json").out) == [{"id": "a17", "objects": 3}]
+    assert "name what is to be deleted" in cli("logs", "delete").err
+    assert "takes no flag but --run" in cli("logs", "delete", "a17", "--tail=3").err

@@ -30,6 +30,7 @@ from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.idle import IdleEnds
+from lattice.control.work.log_retention import LogDeletion
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.tracing import TraceCapture
@@ -48,13 +49,16 @@ from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
 from lattice.daemons.server.loops import Loops
+from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
 from lattice.ports.nodes.agents import StartOrder, TaskEnd
 from lattice.ports.nodes.infrastructure import Flag
 from lattice.ports.nodes.wiper import WipeOrder
 from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.ports.site.retention import LogRetention
 from lattice.testing import scenario
 from lattice.wire.agents.collecting import Alive
+from lattice.wire.files.chunks import Place
 from lattice.wire.files.traces import TraceLine
 from tests.unit.control.test_auditing import Desk
 from tests.unit.control.test_collectors import Site
@@ -205,6 +209,21 @@ async def archive(patch: Patch, folder: Path) -> None:
     assert list(world.state.allocations) == [bad]
     patch.undo()
     assert await made.archive_due() == 1  # it was not forgotten
+
+
+async def log_retention(patch: Patch, folder: Path) -> None:
+    world, store = World(), DirectoryStore(folder / "objects")
+    await world.prepare("n1")
+    world.clock.pass_s(10_000)
+    names = [f"default/-/a{number}/logs/run-1/stdout/n1/{Place(at_ms=1).name}" for number in (1, 2)]
+    for name in names:
+        await store.put(name, b"x")
+    made = LogDeletion(world.replica, world.clock, store, LogRetention(default_s=1.0))
+    poison(patch, LogDeletion, "_is_over", lambda self, name, known: "/a1/" in name)
+    assert await made.delete_old() == 1
+    assert [name async for name in store.names("")] == names[:1]
+    patch.undo()
+    assert await made.delete_old() == 1
 
 
 async def wiping(patch: Patch, folder: Path) -> None:
@@ -399,6 +418,7 @@ CASES: dict[str, tuple[str, Case]] = {
     CollectorTree.__name__: ("collectors", collectors),
     "StepRegistry": ("steps", steps),
     Auditing.__name__: ("audit", audit),
+    LogDeletion.__name__: ("log retention", log_retention),
     TraceCapture.__name__: ("tracing", traces),
 }
 # A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, a snapshot.

@@ -16,6 +16,7 @@ from lattice_sdk.models.records import (
     Page,
     Submission,
 )
+from lattice_sdk.models.runs import LogsDeleted
 from lattice_sdk.operation import Steps, at, decoded, given, items_of, operation, operation_named, read, write
 from lattice_sdk.session import PREFIX, Request
 from lattice_sdk.specification import AllocationSpec
@@ -89,6 +90,12 @@ class AllocationCalls:
     def cancel(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
         """End it; the answer may still say Stopping."""
         return write("DELETE", at("allocations", allocation_id), Allocation, None, request_id)
+
+    @operation
+    def delete_logs(self, allocation_id: str, *, run: int | None = None, request_id: str = "") -> Steps[LogsDeleted]:
+        """Delete the stored output of finished work; of one run, or of all."""
+        query = given(run=run)
+        return write("DELETE", at("allocations", allocation_id, "logs"), LogsDeleted, None, request_id, query)
 
     @operation
     def cancel_many(

@@ -74,3 +74,10 @@ class InUse(Struct, frozen=True, kw_only=True):
 
     nodes: int = 0
     allocations: int = 0
+
+
+class LogsDeleted(Struct, frozen=True, kw_only=True):
+    """How many objects with output were deleted."""
+
+    id: str = ""
+    objects: int = 0

@@ -106,6 +106,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/allocations/{id}/explanation", explaining.explanation, explaining.ExplainAllocation, _P.READ),
     _row("GET", "/allocations/{id}/wait", allocations.wait, allocations.WaitForAllocation, _P.READ),
     _row("GET", "/allocations/{id}/logs", logs.logs, logs.LogQuery, _P.READ_OUTPUT),
+    _row("DELETE", "/allocations/{id}/logs", logs.delete_logs, logs.DeleteLogsRequest, _P.CHANGE),
     _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),
     _row("POST", "/allocations/{id}/attach", terminals.attach, TerminalFields, _P.ATTACH, 201),
     _row("GET", "/allocations/{id}/ports", ports.list_ports, PortsQuery, _P.FORWARD),

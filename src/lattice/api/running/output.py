@@ -89,7 +89,8 @@ class Source:
                 yield piece
                 offset, tail_lines = piece.offset + len(piece.data), 0
         except ObjectMissing:
-            pass
+            if self._stored is not None and await self._stored.is_deleted():
+                return
         except ObjectStoreError as error:
             trouble = str(error)
         try:

@@ -3,12 +3,12 @@
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from lattice.api.limits import OUTPUT_PIECE_BYTES
 from lattice.ports.nodes.agents import OutputPiece
 from lattice.ports.quorum.object_store import ObjectMissing, ObjectStore, ObjectStoreError
-from lattice.wire.files.chunks import BadChunk, Place, place_of, unpack
+from lattice.wire.files.chunks import BadChunk, Place, deletion_mark, place_of, unpack
 
 _TAIL_BLOCK = 64 << 10
 
@@ -38,6 +38,14 @@ class StoredOutput:
         """Where the chunks begin, in order."""
         names = [name async for name in self._objects.names(f"{self._prefix}/")]
         return [place for place in map(place_of, names) if place is not None]
+
+    async def is_deleted(self) -> bool:
+        """Whether somebody deleted it; what the node still has does not count then."""
+        run = self._prefix.rsplit("/", 2)[0]
+        for prefix in (run, run.rpartition("/")[0]):
+            with suppress(ObjectMissing):
+                return await self._objects.size(deletion_mark(prefix)) >= 0
+        return False
 
     async def _chunk(self, place: Place) -> OutputPiece:
         try:

@@ -13,6 +13,7 @@ from lattice.config.secrets import resolve
 from lattice.daemons.outside.vaults import vault_of
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
+from lattice.ports.site.retention import LogRetention
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ONLY_WITH_A_BUCKET = ("endpoint", "key_id", "key_secret", "ca_file")
@@ -54,6 +55,12 @@ def object_store_of(config: ServerConfig) -> ObjectStore:
             authorities=_authorities(section.ca_file),
         )
     )
+
+
+def log_retention(config: ServerConfig) -> LogRetention:
+    """How long output is kept."""
+    section = config.logs
+    return LogRetention(default_s=section.retention, tenants=section.tenants, vclusters=section.vclusters)
 
 
 def _key_id(config: ServerConfig) -> str:

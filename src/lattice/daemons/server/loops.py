@@ -31,6 +31,7 @@ from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.energy import EnergyPrices
 from lattice.control.work.idle import IdleEnds
+from lattice.control.work.log_retention import LogDeletion
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
@@ -38,6 +39,7 @@ from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.events import NodeMoved
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
+from lattice.daemons.outside.objects import log_retention
 from lattice.daemons.server.infrastructure import infrastructure_of
 from lattice.integrations.energy.prices import open_prices
 from lattice.integrations.wiper.program import ProgramWiper
@@ -49,6 +51,7 @@ from lattice.ports.nodes.collecting import CollectingLinks
 from lattice.ports.nodes.health import CheckLinks
 from lattice.ports.nodes.inventories import InventoryLinks
 from lattice.ports.nodes.steps import StepLinks
+from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.notifications import Sender
 from lattice.ports.site.site_program import SiteProgram
@@ -86,6 +89,7 @@ class Loops:
         is_crowded: Callable[[], bool],
         epoch: int = 0,
         uploads: SnapshotUploads | None = None,
+        objects: ObjectStore | None = None,
         auditing: Auditing | None = None,
         finalizing: Finalizing | None = None,
     ) -> None:
@@ -93,6 +97,7 @@ class Loops:
         self._metrics = metrics
         self.finalizing = finalizing
         self.uploads = uploads
+        self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
         self.auditing = auditing
         self.observations = Observations()
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
@@ -232,6 +237,7 @@ class Loops:
             self.finalizing,
             self.energy,
             self.uploads,
+            self.log_deletion,
             self.auditing,
         )
         return (*always, *(loop for loop in configured if loop is not None))

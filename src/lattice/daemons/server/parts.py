@@ -24,7 +24,7 @@ from lattice.control.work.orders import token_lifetime_s
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
-from lattice.daemons.outside.objects import object_store_of
+from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.front import Front
@@ -141,6 +141,7 @@ class ServerParts:
             is_crowded=lambda: self.front.agents.is_crowded,
             epoch=self.replica.epoch,
             uploads=self.storage.uploads(),
+            objects=self._objects,
             auditing=auditing,
             finalizing=Finalizing(replica, ask_servers) if config.upgrade.auto_finalize else None,
         )
@@ -211,6 +212,7 @@ class ServerParts:
             inventories=None if loops is None else loops.inventories,
             observations=Observations() if loops is None else loops.observations,
             objects=self._objects,
+            log_retention=log_retention(config),
             metrics=self.metrics,
             is_ready=is_ready,
             quorum=quorum,

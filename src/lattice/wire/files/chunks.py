@@ -52,6 +52,11 @@ def logs_prefix(tenant: str, project: str, allocation: str) -> str:
     return f"{tenant}/{project or '-'}/{allocation}/logs"
 
 
+def deletion_mark(prefix: str) -> str:
+    """The object that says that output below the prefix was deleted: nodes may still have some of it."""
+    return f"{prefix}/deleted"
+
+
 def place_of(name: str) -> Place | None:
     """What the last part of an object's name says; None for other objects."""
     match = _NAME.fullmatch(name.rpartition("/")[2])

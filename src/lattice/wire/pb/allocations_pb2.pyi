@@ -937,6 +937,24 @@ class TextPiece(_message.Message):
     dropped: int
     def __init__(self, data: _Optional[bytes] = ..., dropped: _Optional[int] = ...) -> None: ...
 
+class DeleteLogsRequest(_message.Message):
+    __slots__ = ("id", "run", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    run: int
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., run: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class LogsDeleted(_message.Message):
+    __slots__ = ("id", "objects")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    objects: int
+    def __init__(self, id: _Optional[str] = ..., objects: _Optional[int] = ...) -> None: ...
+
 class StreamLogsRequest(_message.Message):
     __slots__ = ("id", "stream", "tail", "node", "run", "since", "timestamps", "last_event_id")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -79,6 +79,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LogsRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
                 _registered_method=True)
+        self.DeleteLogs = channel.unary_unary(
+                '/lattice.v1.AllocationService/DeleteLogs',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.DeleteLogsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.LogsDeleted.FromString,
+                _registered_method=True)
         self.StreamLogs = channel.unary_stream(
                 '/lattice.v1.AllocationService/StreamLogs',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.SerializeToString,
@@ -307,6 +312,13 @@ class AllocationServiceServicer:
 
     def Logs(self, request, context):
         """Get the output written so far, node by node; with timestamps in order of time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteLogs(self, request, context):
+        """Delete the stored output of finished work; of one run, or of all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -590,6 +602,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.Logs,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.LogsRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.SerializeToString,
+            ),
+            'DeleteLogs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteLogs,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.DeleteLogsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.LogsDeleted.SerializeToString,
             ),
             'StreamLogs': grpc.unary_stream_rpc_method_handler(
                     servicer.StreamLogs,
@@ -1000,6 +1017,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/Logs',
             lattice_dot_v1_dot_allocations__pb2.LogsRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteLogs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/DeleteLogs',
+            lattice_dot_v1_dot_allocations__pb2.DeleteLogsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.LogsDeleted.FromString,
             options,
             channel_credentials,
             insecure,

@@ -16,9 +16,12 @@ from lattice.api.find.lookup import Found, find
 from lattice.api.running.line_times import Lines, TimesUnknown, Wanted, in_order
 from lattice.api.running.output import Source, chosen_nodes, is_part_over, is_part_whole, launch_nodes
 from lattice.api.running.output_follow import Follower, Piece, Place
+from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.nodes.agents import AgentUnreachable, OutputPiece, OutputUnavailable
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.wire.files.chunks import deletion_mark, logs_prefix
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import parse_moment
 
@@ -48,6 +51,17 @@ class LogStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     since: str = ""
     timestamps: bool = False
     last_event_id: str = ""
+
+
+class DeleteLogsRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    run: int | None = None
+    request_id: str = ""
+
+
+class LogsDeleted(Struct, frozen=True, kw_only=True):
+    id: str
+    objects: int
 
 
 class PieceView(Struct, frozen=True, kw_only=True):
@@ -92,7 +106,7 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
         raise BadField("offset" if place else "limit", f"{len(chosen)} nodes have output of their own", hint=hint)
     if request.tail == 0:
         chosen = []
-    reader = _Reader(record, tail, place, wanted)
+    reader = _Reader(context.services, record, tail, place, wanted)
     sources = [Source(context.services, record, run, node, request.stream) for node in chosen]
     if wanted.is_plain:
         return TextAnswer(_limited(reader.one_by_one(sources), most))
@@ -117,6 +131,33 @@ async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[
         since_ms=wanted.since_ms,
     )
     return EventAnswer(_events(follower, request.stream, wanted))
+
+
+async def delete_logs(context: Context, request: DeleteLogsRequest) -> LogsDeleted:
+    """Delete the stored output of finished work; of one run, or of all."""
+    record = _single(await find(context, request.id, Permission.CHANGE))
+    name, objects = allocation_id(record.number), context.services.objects
+    _run(record, request.run)
+    if not record.is_terminal:
+        hint = "wait for its end, or cancel it"
+        raise ApiError("conflict", f"{name} may still write", current=str(record.state), hint=hint)
+    if record.vcluster in context.state.audit.sensitive:
+        raise ApiError("forbidden", f"{name} is sensitive: its output is kept", hint="logs.vclusters says for how long")
+    if objects is None:
+        raise ApiError("conflict", "there is no object store here, and so no stored output")
+    prefix, former = logs_prefix(record.tenant, record.project, name), f"logs/{record.number}"
+    if request.run is not None:
+        prefix, former = f"{prefix}/run-{request.run}", f"{former}/{request.run}"
+    try:
+        # First of all: nothing is shown from now on that a node may still have.
+        await objects.put(deletion_mark(prefix), b"")
+        found = [each for start in (prefix, former) async for each in objects.names(f"{start}/")]
+        deleted = [each for each in found if each.rpartition("/")[2] != "deleted"]
+        for each in deleted:
+            await objects.delete(each)
+    except ObjectStoreError as error:
+        raise ApiError("unavailable", f"the output was not deleted: {error}", hint="delete it again") from None
+    return LogsDeleted(id=name, objects=len(deleted))
 
 
 async def _events(follower: Follower, stream: str, wanted: Wanted) -> AsyncGenerator[ServerEvent[LogEvent], None]:
@@ -151,7 +192,8 @@ def _piece_view(piece: Piece, stream: str) -> PieceView:
 class _Reader:
     """Reads the sources of one request. A node that cannot be reached is left out, unless nothing else was read either."""
 
-    def __init__(self, record: Allocation, tail: int, place: int, wanted: Wanted) -> None:
+    def __init__(self, services: Services, record: Allocation, tail: int, place: int, wanted: Wanted) -> None:
+        self._services = services
         self._record, self._tail, self._place, self._wanted = record, tail, place, wanted
         self._lost: AgentUnreachable | None = None
 
@@ -191,6 +233,16 @@ class _Reader:
             self._lost = error
 
     def _check_read(self, *, is_empty: bool) -> None:
+        record, retention = self._record, self._services.log_retention
+        if is_empty and record.is_terminal and record.ended_at:
+            kept_s = retention.seconds(record.tenant, record.vcluster)
+            if record.ended_at < self._services.clock.now_ms() - kept_s * 1000:
+                raise ApiError(
+                    "not_found",
+                    f"the output of {allocation_id(record.number)} is past its retention",
+                    limit=f"{kept_s / 86400:g} days after it was written",
+                    hint="an administrator sets logs.retention",
+                )
         if self._lost is not None and is_empty:
             raise ApiError(
                 "unavailable",

@@ -17,8 +17,10 @@ from lattice.cli.views.log_lines import STAMP, LineBuffer, Pattern, in_order, li
 from lattice_sdk.calls.streams import LogsPart
 from lattice_sdk.errors import Invalid
 from lattice_sdk.models.records import AllocationFilter, LogChunk
+from lattice_sdk.models.runs import LogsDeleted
 
 ONE_PAGE = 10_000
+DELETE = "delete"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,13 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="+", metavar="ID", help="allocation, task or task group; a group prints each task under its name")
+    add(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="allocation, task or task group; a group prints each task under its name; "
+        "`delete` before the first deletes what is stored of finished work",
+    )
     add("-f", "--follow", action="store_true", help="keep printing until the allocation finishes")
     add("--tail", type=int, metavar="N", help="show only the last N lines of each stream and node")
     add("--stdout", action="store_true", help="show only stdout")
@@ -66,6 +74,8 @@ def run(options: Options, context: Context) -> int:
     if options.tail is not None and options.tail < 0:
         raise UsageError("--tail cannot be negative")
     Pattern(options.grep)
+    if options.ids[0] == DELETE:
+        return _delete(options, context)
     if options.follow:
         if options.until:
             raise UsageError("--until has no meaning with --follow", hint="leave one of them out")
@@ -80,6 +90,25 @@ def run(options: Options, context: Context) -> int:
         _print_all(name, options, context)
 
     _, code = for_each(options.ids, show, context)
+    return code
+
+
+def _delete(options: Options, context: Context) -> int:
+    names = options.ids[1:]
+    if not names:
+        raise UsageError("name what is to be deleted", hint="lattice logs delete a17")
+    if options != Options(ids=options.ids, run=options.run):
+        raise UsageError("logs delete takes no flag but --run", hint="all output of the work or of one run is deleted")
+
+    def delete(name: str) -> LogsDeleted:
+        deleted = context.client.delete_logs(name, run=options.run)
+        if context.output not in {"json", "yaml"}:
+            context.streams.write(f"{deleted.id}: {deleted.objects} stored objects deleted\n")
+        return deleted
+
+    found, code = for_each(names, delete, context)
+    if context.output in {"json", "yaml"}:
+        structured(context, found)
     return code
 
 
@@ -238,5 +267,6 @@ COMMAND = Command(
         "lattice logs a17 a18 --stderr --tail=100",
         "lattice logs a17 --since=10m --timestamps",
         "lattice logs a17 --grep='loss=0[.]0'",
+        "lattice logs delete a17 a18",
     ),
 )

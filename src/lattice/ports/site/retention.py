@@ -1,0 +1,27 @@
+"""How long the output of work is kept."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+DEFAULT_S = 30 * 86400.0
+
+
+class LogRetention(Struct, frozen=True, kw_only=True):
+    """What a vCluster says counts before what a tenant says, and that before the rest."""
+
+    default_s: float = DEFAULT_S
+    tenants: Mapping[str, float] = {}
+    vclusters: Mapping[str, float] = {}
+
+    def seconds(self, tenant: str, vcluster: str) -> float:
+        """For work of this tenant in this vCluster; an empty name stands for none."""
+        return self.vclusters.get(vcluster, self.tenants.get(tenant, self.default_s))
+
+    @property
+    def shortest_s(self) -> float:
+        return min((self.default_s, *self.tenants.values(), *self.vclusters.values()))
+
+    @property
+    def asks_vclusters(self) -> bool:
+        return bool(self.vclusters)
