@@ -33,6 +33,7 @@ from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
 from bench.slurm import sbatch_command
 from bench.submitting import submit_latency, submit_rate
+from bench.terminals import terminals
 from bench.watching import watch_latency
 
 MEASUREMENTS: dict[str, Measure] = {
@@ -44,6 +45,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "group-size": group_size,
     "group-rate": group_rate,
     "launch": launch_command,
+    "terminals": terminals,
     "mpi-fence": fence_times,
     "mpi-launch": mpi_launches,
     "dag-submit": dag_submit,
