@@ -97,7 +97,7 @@ def _first_moment(start: Ints, latest: Ints, least: int, stretches: list[Stretch
     """The first moment that lies between `start` and `latest` of enough openings, and in one of each of the stretches."""
     if not stretches:
         if least == 1:
-            return int(start.min())
+            return int(np.minimum.reduce(start))
         if int(latest.min()) >= NEVER:
             return int(np.partition(start, least - 1)[least - 1])
     moments = np.sort(start)

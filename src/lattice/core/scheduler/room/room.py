@@ -181,7 +181,7 @@ class Room:
     def unheld(self, demand: Demand) -> Rows:
         """Rows, by id, with enough free capacity now, regardless of reservations."""
         given = self.free if demand.is_whole else self.share_fits(demand) & self.shareable(demand)
-        rows: Rows = np.flatnonzero(demand.usable & given)
+        rows: Rows = (demand.usable & given).nonzero()[0]
         return rows
 
     def _clear_of_kept(self, demand: Demand, rows: Rows, end: int) -> Rows:

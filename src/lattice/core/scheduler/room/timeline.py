@@ -7,7 +7,7 @@ nodes are concrete, whatever is entered here can be carried out, whatever the co
 See docs/architecture/scheduler.md.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ NODE, START, END, CPUS, MEMORY, GPUS, OWNER = range(7)
 _FIELDS = 7
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Openings:
+class Openings(NamedTuple):
     """Where a demand could be held, one per entry: on `node`, from `start` to `end`."""
 
     node: Rows
@@ -69,7 +68,7 @@ class Timeline:
             if self._has_shares:
                 good &= table[OWNER] == NO_VCLUSTER
             good &= table[END] > table[START]
-            return _pick(table, np.flatnonzero(good))
+            return _pick(table, good.nonzero()[0])
         good &= table[CPUS] >= demand.cpus
         good &= table[MEMORY] >= demand.memory_mb[self._kind[node]]
         if demand.gpus:
@@ -77,8 +76,8 @@ class Timeline:
         good &= (table[OWNER] == NO_VCLUSTER) | (table[OWNER] == demand.vcluster)
         if not self._has_shares:
             good &= table[END] > table[START]
-            return _pick(table, np.flatnonzero(good))
-        return _joined(_pick(table, np.flatnonzero(good)))
+            return _pick(table, good.nonzero()[0])
+        return _joined(_pick(table, good.nonzero()[0]))
 
     def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
         """Whether the node is open for that time; None when only the openings of all nodes can tell."""
@@ -116,7 +115,10 @@ class Timeline:
             is_row = np.zeros(len(self._kind), np.bool_)
             is_row[rows] = True
             chosen = is_row[table[NODE]]
-        return np.flatnonzero(chosen & (table[START] < end) & (table[END] > start))
+        chosen &= table[START] < end
+        chosen &= table[END] > start
+        hit: Rows = chosen.nonzero()[0]
+        return hit
 
     def _cut(self, hit: Rows, start: int, end: int) -> None:
         """Takes the time out of empty segments, in place where it can be."""
@@ -234,7 +236,8 @@ def shared_nodes(now: int, rows: Rows, free: Ints, full: Ints, owner: Ints, held
 
 
 def _pick(table: Ints, which: Rows) -> Openings:
-    return Openings(node=table[NODE, which], start=table[START, which], end=table[END, which])
+    node, start, end = table[NODE : END + 1].take(which, axis=1)
+    return Openings(node=node, start=start, end=end)
 
 
 def _joined(pieces: Openings) -> Openings:
