@@ -1,6 +1,7 @@
 """How nodes look in a table and on a sheet."""
 
 from lattice.cli.output import Column
+from lattice.cli.times import stamp_text
 from lattice.cli.views.checks import checks_text, vitals_text
 from lattice_sdk.models.records import Node
 
@@ -96,6 +97,6 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("Heartbeat", heartbeat_text(node)),
         ("Reports through", node.reports_through),
         ("Address", node.address or ""),
-        ("Registered", node.registered_at or ""),
-        ("Changed", node.changed_at or ""),
+        ("Registered", stamp_text(node.registered_at)),
+        ("Changed", stamp_text(node.changed_at)),
     ]

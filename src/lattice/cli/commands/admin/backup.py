@@ -10,10 +10,11 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
+from lattice.cli.times import stamp_text
 from lattice_sdk.models.backups import Backup
 
 COLUMNS: tuple[Column[Backup], ...] = (
-    Column("CREATED", lambda backup: backup.created_at),
+    Column("CREATED", lambda backup: stamp_text(backup.created_at)),
     Column("ENTRY", lambda backup: str(backup.index)),
     Column("SIZE", lambda backup: size_text(backup.size_bytes)),
     Column("SERVER", lambda backup: backup.server),
@@ -227,7 +228,7 @@ def _show(context: Context, backup: Backup, verdict: str = "") -> None:
         ("Backup", backup.path),
         ("Server", backup.server),
         ("Held by", ", ".join(backup.held_by) or backup.server),
-        ("Created", backup.created_at),
+        ("Created", stamp_text(backup.created_at)),
         ("Entry", str(backup.index)),
         ("Size", size_text(backup.size_bytes)),
     ]

@@ -11,6 +11,7 @@ from lattice.cli.each import order_each
 from lattice.cli.errors import OK, REFUSED, UsageError
 from lattice.cli.input.node_sets import read_names
 from lattice.cli.output import Column, show_one, structured, table
+from lattice.cli.times import stamp_text
 from lattice.slurm.text.hostlists import fold
 from lattice_sdk.models.conformance import Baseline, Conformance, ConformanceGroup, Difference, Drift
 
@@ -77,8 +78,8 @@ def _stage(drift: Drift) -> str:
     if drift.verified_at:
         return "right again, waits for approval"
     if drift.escalated_at:
-        return f"not remedied in time ({drift.escalated_at})"
-    return f"given up at {drift.given_up_at}" if drift.given_up_at else "no time limit"
+        return f"not remedied in time ({stamp_text(drift.escalated_at)})"
+    return f"given up at {stamp_text(drift.given_up_at)}" if drift.given_up_at else "no time limit"
 
 
 GROUP_COLUMNS: tuple[Column[ConformanceGroup], ...] = (
@@ -142,7 +143,7 @@ def _show(baseline: Baseline, context: Context) -> None:
         ("Kind of node", baseline.kind),
         ("Taken from", baseline.node),
         ("Declared by", baseline.set_by),
-        ("Declared at", baseline.set_at or ""),
+        ("Declared at", stamp_text(baseline.set_at)),
         *sorted(baseline.components.items()),
     ]
     show_one(context, baseline, pairs)

@@ -8,6 +8,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.input.fields import INTEGER, Field, add_fields, chosen_name, given_fields
 from lattice.cli.output import Column, show_list, structured
+from lattice.cli.times import stamp_text
 from lattice_sdk.models.records import Project
 
 FIELDS = (Field("max_nodes", INTEGER, "maximum nodes in use"),)
@@ -24,7 +25,7 @@ COLUMNS: tuple[Column[Project], ...] = (
     Column("TENANT", lambda p: p.tenant),
     Column("PROJECT", lambda p: p.name),
     Column("MAX_NODES", lambda p: "-" if p.max_nodes is None else str(p.max_nodes)),
-    Column("CREATED", lambda p: p.created_at or "", is_wide=True),
+    Column("CREATED", lambda p: stamp_text(p.created_at), is_wide=True),
 )
 
 

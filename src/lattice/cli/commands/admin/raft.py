@@ -7,6 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
+from lattice.cli.times import stamp_text
 from lattice_sdk.models.records import QuorumMember
 
 SERIAL_SHOWN = 12
@@ -53,7 +54,9 @@ def _line(member: QuorumMember) -> str:
         return f"does not answer: {member.problem}" if member.problem else "does not answer"
     parts = [f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}"]
     if member.certificate_serial:
-        parts.append(f"certificate {member.certificate_serial[:SERIAL_SHOWN]} until {member.certificate_expires_at}")
+        parts.append(
+            f"certificate {member.certificate_serial[:SERIAL_SHOWN]} until {stamp_text(member.certificate_expires_at)}"
+        )
     if member.warning:
         parts.append(member.warning)
     return "; ".join(parts)

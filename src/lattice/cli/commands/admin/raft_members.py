@@ -9,7 +9,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, UsageError
 from lattice.cli.output import Column, show_list, structured
-from lattice.cli.times import parse_duration_s
+from lattice.cli.times import parse_duration_s, stamp_text
 from lattice_sdk.models.records import QuorumServer
 from lattice_sdk.models.upgrades import RenewedCertificate
 
@@ -44,7 +44,7 @@ COLUMNS: tuple[Column[QuorumServer], ...] = (
     Column("PEER", lambda s: s.peer, is_wide=True),
     Column("ETCD", lambda s: s.etcd_version, is_wide=True),
     Column("DATABASE", lambda s: f"{s.database_bytes / MEBIBYTE:.1f}M" if s.database_bytes else "", is_wide=True),
-    Column("CERTIFICATE_UNTIL", lambda s: s.certificate_expires_at or ""),
+    Column("CERTIFICATE_UNTIL", lambda s: stamp_text(s.certificate_expires_at)),
     Column("SERIAL", lambda s: s.certificate_serial or "", is_wide=True),
     Column("INVITED_UNTIL", lambda s: s.invited_until or "", is_sparse=True),
     Column("PROBLEM", lambda s: s.problem, is_sparse=True),
@@ -68,7 +68,9 @@ def run_add(options: Options, context: Context) -> int:
     _write(path, invitation.token)
     shown = {"name": invitation.name, "file": str(path), "expires_at": invitation.expires_at}
     if not structured(context, shown):
-        context.say(f"Invited server {invitation.name} until {invitation.expires_at}; the invitation is in {path}")
+        context.say(
+            f"Invited server {invitation.name} until {stamp_text(invitation.expires_at)}; the invitation is in {path}"
+        )
         context.say("Its holder can join this cluster as a server, once. On the new machine:")
         context.say(f"  lattice-server --config FILE --join --join-token-file {path}")
     return OK
@@ -110,7 +112,7 @@ def run_promote(options: Options, context: Context) -> int:
 RENEWED: tuple[Column[RenewedCertificate], ...] = (
     Column("SERVER", lambda r: r.name),
     Column("RENEWED", lambda r: "yes" if r.renewed else "no"),
-    Column("CERTIFICATE_UNTIL", lambda r: r.certificate_expires_at or ""),
+    Column("CERTIFICATE_UNTIL", lambda r: stamp_text(r.certificate_expires_at)),
     Column("SERIAL", lambda r: r.certificate_serial or ""),
     Column("PROBLEM", lambda r: r.problem, is_sparse=True),
 )

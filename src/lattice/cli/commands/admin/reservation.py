@@ -10,7 +10,7 @@ from lattice.cli.errors import OK, UsageError
 from lattice.cli.input.constraints import expand_names
 from lattice.cli.input.fields import chosen_name
 from lattice.cli.output import Column, show_list, show_one, structured
-from lattice.cli.times import parse_moment
+from lattice.cli.times import parse_moment, stamp_text
 from lattice_sdk.models.records import Reservation
 
 SHOWN_NODES = 8
@@ -117,7 +117,7 @@ COLUMNS: tuple[Column[Reservation], ...] = (
     Column("REPEAT", _repeat, is_sparse=True),
     Column("REASON", lambda r: r.reason, is_sparse=True),
     Column("CREATED_BY", lambda r: r.created_by, is_wide=True),
-    Column("CREATED", lambda r: r.created_at or "", is_wide=True),
+    Column("CREATED", lambda r: stamp_text(r.created_at), is_wide=True),
 )
 
 
@@ -139,7 +139,7 @@ def run_show(options: Options, context: Context) -> int:
         ("Users", ",".join(reservation.users)),
         ("Reason", reservation.reason),
         ("Created by", reservation.created_by),
-        ("Created at", reservation.created_at or ""),
+        ("Created at", stamp_text(reservation.created_at)),
     ]
     show_one(context, reservation, pairs)
     return OK

@@ -9,6 +9,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
+from lattice.cli.times import stamp_text
 from lattice_sdk.models.records import SchedulerStatus
 
 
@@ -32,7 +33,7 @@ def run(_options: Options, context: Context) -> int:
         ("Leader", _leader(status)),
         ("Log index", str(status.applied_index)),
         ("Cycles", str(status.cycles)),
-        ("Last cycle", status.last_cycle_at or ""),
+        ("Last cycle", stamp_text(status.last_cycle_at)),
         ("Duration", duration),
         ("Placed in it", str(status.last_placements or 0)),
         ("Placed so far", str(status.placements)),

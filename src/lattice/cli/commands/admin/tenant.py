@@ -8,6 +8,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.input.fields import FLOAT, INTEGER, LIST_OF_NAMES, TEXT, Field, add_fields, chosen_name, given_fields
 from lattice.cli.output import Column, show_list, show_one, structured
+from lattice.cli.times import stamp_text
 from lattice_sdk.models.records import Tenant
 
 FIELDS = (
@@ -63,7 +64,7 @@ COLUMNS: tuple[Column[Tenant], ...] = (
     Column("GPU_HOURS", lambda t: _limit(t.gpu_hours_budget), is_wide=True),
     Column("NODE_HOURS", lambda t: _limit(t.node_hours_budget), is_wide=True),
     Column("SHARE", lambda t: _limit(t.fair_share_target), is_wide=True),
-    Column("CREATED", lambda t: t.created_at or "", is_wide=True),
+    Column("CREATED", lambda t: stamp_text(t.created_at), is_wide=True),
 )
 
 
@@ -78,7 +79,7 @@ def _sheet(tenant: Tenant) -> list[tuple[str, str]]:
         *fields,
         ("nodes in use", str(tenant.in_use.nodes)),
         ("allocations running", str(tenant.in_use.allocations)),
-        ("created", tenant.created_at or ""),
+        ("created", stamp_text(tenant.created_at)),
     ]
 
 

@@ -21,7 +21,7 @@ from lattice.cli.input.fields import (
 )
 from lattice.cli.output import Column, show_list, show_one, structured
 from lattice.cli.recent import remember
-from lattice.cli.times import clock_text
+from lattice.cli.times import clock_text, stamp_text
 from lattice_sdk.models.records import Vcluster
 
 FIELDS = (
@@ -88,7 +88,7 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("DEFAULT_UENV", lambda v: v.default_uenv, is_wide=True),
     Column("SIGNED", lambda v: "required" if v.require_signed else "", is_wide=True),
     Column("CONFINEMENT", lambda v: v.confinement, is_wide=True),
-    Column("CREATED", lambda v: v.created_at or "", is_wide=True),
+    Column("CREATED", lambda v: stamp_text(v.created_at), is_wide=True),
 )
 
 

@@ -6,6 +6,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
+from lattice.cli.times import stamp_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ def run(_options: Options, context: Context) -> int:
         ("Tenant", who.tenant or ""),
         ("Tenants", ", ".join(who.tenants)),
         ("Roles", ", ".join(who.roles)),
-        ("Expires", who.expires_at or "never"),
+        ("Expires", stamp_text(who.expires_at) or "never"),
     ]
     if who.allocation is not None:
         pairs.append(("Allocation", str(who.allocation)))

@@ -10,7 +10,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
-from lattice.cli.times import parse_moment
+from lattice.cli.times import parse_moment, stamp_text
 from lattice_sdk.audit_export import AuditBroken, ChainHead, Verdict, verify_export
 from lattice_sdk.models.audit import AuditEntry, AuditFilter, AuditKey
 
@@ -30,8 +30,8 @@ COLUMNS: tuple[Column[AuditEntry], ...] = (
 KEY_COLUMNS: tuple[Column[AuditKey], ...] = (
     Column("ID", lambda key: key.id),
     Column("SERVER", lambda key: key.server),
-    Column("ADDED", lambda key: key.added_at),
-    Column("RETIRED", lambda key: key.retired_at),
+    Column("ADDED", lambda key: stamp_text(key.added_at)),
+    Column("RETIRED", lambda key: stamp_text(key.retired_at)),
     Column("PUBLIC", lambda key: key.public),
 )
 

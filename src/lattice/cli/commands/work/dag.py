@@ -10,6 +10,7 @@ from lattice.cli.context import Context
 from lattice.cli.each import order_each
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.output import Column, show_list, structured
+from lattice.cli.times import stamp_text
 from lattice_sdk.dags import parse_dag
 from lattice_sdk.errors import Invalid
 from lattice_sdk.models.dags import Dag, DagMember
@@ -131,8 +132,8 @@ MEMBER_COLUMNS: tuple[Column[DagMember], ...] = (
     Column("DEPENDS_ON", lambda m: m.depends_on, is_sparse=True),
     Column("REASON", lambda m: m.reason or m.message, is_sparse=True),
     Column("NODES", lambda m: ",".join(m.nodes), is_wide=True),
-    Column("STARTED", lambda m: m.started_at or "", is_wide=True),
-    Column("ENDED", lambda m: m.completed_at or "", is_wide=True),
+    Column("STARTED", lambda m: stamp_text(m.started_at), is_wide=True),
+    Column("ENDED", lambda m: stamp_text(m.completed_at), is_wide=True),
 )
 COLUMNS: tuple[Column[Dag], ...] = (
     Column("DAG", lambda d: d.id),
@@ -145,8 +146,8 @@ COLUMNS: tuple[Column[Dag], ...] = (
     Column("COMPLETED", lambda d: str(d.counts.completed)),
     Column("FAILED", lambda d: str(d.counts.failed)),
     Column("CANCELLED", lambda d: str(d.counts.cancelled)),
-    Column("SUBMITTED", lambda d: d.submitted_at or "", is_wide=True),
-    Column("ENDED", lambda d: d.completed_at or "", is_wide=True),
+    Column("SUBMITTED", lambda d: stamp_text(d.submitted_at), is_wide=True),
+    Column("ENDED", lambda d: stamp_text(d.completed_at), is_wide=True),
     Column("TENANT", lambda d: d.tenant, is_wide=True),
 )
 

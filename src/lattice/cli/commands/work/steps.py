@@ -9,6 +9,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import Column, show_list
+from lattice.cli.times import stamp_text
 from lattice.cli.views.allocations import bytes_text, throttled_text
 from lattice_sdk.errors import NotFound
 from lattice_sdk.models.runs import GroupUse, RunUsage
@@ -41,8 +42,8 @@ COLUMNS: tuple[Column[Step], ...] = (
     Column("STATE", lambda step: step.state),
     Column("TASKS", lambda step: str(step.tasks)),
     Column("NODES", _nodes),
-    Column("STARTED", lambda step: step.started_at or ""),
-    Column("ENDED", lambda step: step.ended_at or ""),
+    Column("STARTED", lambda step: stamp_text(step.started_at)),
+    Column("ENDED", lambda step: stamp_text(step.ended_at)),
     Column("CODE", lambda step: "" if step.exit_code is None else str(step.exit_code)),
     Column("CPU", lambda step: f"{step.cpu_s:.1f}s" if _is_known(step) else "", is_wide=True),
     Column("MEMORY", lambda step: f"{step.peak_memory_mb}M" if _is_known(step) else "", is_wide=True),
