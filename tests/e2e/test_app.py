@@ -6,7 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
 
@@ -70,6 +71,20 @@ def test_an_application_is_started_left_and_come_back_to(cluster: LocalCluster, 
         assert answer.read() == first
     # The token is nowhere but in that URL.
     alloc, token = first.rpartition(b" ")[2].decode(), url.rpartition("=")[2]
+    # The gateway leads there as well: a ticket once, then a cookie.
+    page = cluster.cli("open", alloc, f"--path=/?token={token}").stdout.strip()
+    browser = build_opener(HTTPCookieProcessor())
+    with browser.open(page) as answer:
+        assert answer.read() == first
+        again = answer.url
+    assert "ticket" not in again
+    with browser.open(again) as answer:
+        assert answer.read() == first
+    for wrong, status in ((page, 403), (again, 401)):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(wrong)  # noqa: S310 - http, of this machine
+        with refused.value:
+            assert refused.value.code == status
     assert len(token) == 48
     for told in (cluster.cli("logs", alloc).stdout, cluster.cli("status", alloc, "-o", "json").stdout):
         assert token not in told

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 from websockets.sync.client import connect
@@ -49,23 +50,24 @@ def notebook(cluster: LocalCluster, jupyter: Path) -> Iterator[str]:
         process.kill()
 
 
-def ask(url: str, path: str, token: str, body: bytes | None = None) -> dict[str, str]:
+def ask(url: str, path: str, token: str, cookie: str, body: bytes | None = None) -> dict[str, str]:
     split = urlsplit(url)
-    headers = {"Authorization": f"token {token}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"token {token}", "Content-Type": "application/json", "Cookie": cookie}
     with urlopen(Request(f"http://{split.netloc}{path}", data=body, headers=headers)) as answer:
         return dict(json.loads(answer.read()))
 
 
-def result_of(url: str, code: str) -> str:
+def result_of(url: str, code: str, cookie: str = "") -> str:
     """What a cell prints."""
     split = urlsplit(url)
     token = split.query.removeprefix("token=")
-    kernel = ask(url, "/api/kernels", token, b"{}")
+    base = split.path.rstrip("/")
+    kernel = ask(url, f"{base}/api/kernels", token, cookie, b"{}")
     header = {"msg_id": uuid.uuid4().hex, "username": "", "session": uuid.uuid4().hex, "msg_type": "execute_request"}
     content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False}
     message = {"header": {**header, "version": "5.3"}, "parent_header": {}, "metadata": {}, "content": content}
-    address = f"ws://{split.netloc}/api/kernels/{kernel['id']}/channels?token={token}"
-    with connect(address, max_size=1 << 24) as channel:
+    address = f"ws://{split.netloc}{base}/api/kernels/{kernel['id']}/channels?token={token}"
+    with connect(address, max_size=1 << 24, additional_headers={"Cookie": cookie}) as channel:
         channel.send(json.dumps({**message, "channel": "shell", "buffers": []}))
         while True:
             heard = json.loads(channel.recv(timeout=60))
@@ -76,3 +78,15 @@ def result_of(url: str, code: str) -> str:
 def test_a_cell_runs_in_the_allocation(notebook: str) -> None:
     assert result_of(notebook, "import os; print(os.environ['LATTICE_ALLOC_ID'], 6 * 7)").endswith(" 42\n")
     assert len(result_of(notebook, "print('x' * 1_000_000)")) >= 1_000
+
+
+def test_a_cell_runs_through_the_gateway(cluster: LocalCluster, notebook: str) -> None:
+    _, alloc, port = urlsplit(notebook).path.strip("/").split("/")
+    token = urlsplit(notebook).query.removeprefix("token=")
+    opened = cluster.cli("open", alloc, port, "--keep-path", f"--path=/api?token={token}").stdout.strip()
+    jar = CookieJar()
+    with build_opener(HTTPCookieProcessor(jar)).open(opened) as answer:
+        assert b"version" in answer.read()
+    cookie = next(f"{each.name}={each.value}" for each in jar if each.name == "lattice-proxy")
+    gate = urlsplit(opened)
+    assert result_of(f"http://{gate.netloc}/proxy/{alloc}/{port}/?token={token}", "print(6 * 7)", cookie) == "42\n"

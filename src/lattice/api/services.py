@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.auth.membership import Memberships
+from lattice.api.gateway.tickets import Tickets
 from lattice.api.kept_listings import KeptListings
 from lattice.api.login_discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
@@ -61,6 +62,8 @@ class Services:
     steps: StepService | None = None  # None on a server that follows
     ports: PortLinks | None = None  # None on a server that follows
     idle: IdleView | None = None  # None on a server that follows
+    proxy_url: str = ""  # of the gateway to web pages of running work; empty = there is none
+    tickets: Tickets = field(default_factory=lambda: Tickets(time.monotonic))
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows
     inventories: InventoryRegistry | None = None  # None on a server that follows

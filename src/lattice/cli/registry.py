@@ -247,6 +247,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "session": SESSION,
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
     "forward": Leaf("ports.forward", "reach ports of a running allocation on this machine"),
+    "open": Leaf("ports.open", "print an address for a browser that leads to a running allocation"),
     "notebook": Leaf("ports.app:NOTEBOOK", "run Jupyter in an allocation and reach it on this machine"),
     "app": Branch(
         "applications that are used in a browser",

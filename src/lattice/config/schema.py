@@ -132,6 +132,10 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     grpc_listen: Listen = "127.0.0.1:50051"  # address for agents and gRPC clients; port 0 = any free port
     # address where agents connect with mutual TLS; empty = none
     agent_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""
+    # address of the gateway to web pages of running work, an origin of its own; port 0 = any free port, empty = none
+    proxy_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""
+    # URL of that gateway for browsers; empty = the address where it listens
+    proxy_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
     tls: TlsSection = TlsSection()
     # URL of the OpenID provider; empty = only the cluster's own tokens
     oidc_issuer: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""

@@ -6,7 +6,7 @@ import msgspec
 
 from lattice_sdk.models.records import Page
 from lattice_sdk.models.runs import LiveUsage
-from lattice_sdk.models.steps import InputTaken, OpenPort, Step, StepRequest, TerminalRequest
+from lattice_sdk.models.steps import InputTaken, OpenedPort, OpenPort, Step, StepRequest, TerminalRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
 
@@ -33,6 +33,21 @@ class StepCalls:
         """The ports on which processes of a running allocation listen, on its first node or another one of it."""
         path = at("allocations", allocation_id, "ports")
         return everything(path, Page[OpenPort], (("node", node),) if node else ())
+
+    @operation
+    def open_port(
+        self,
+        allocation_id: str,
+        port: int | str,
+        *,
+        node: str = "",
+        path: str = "/",
+        keep_path: bool = False,
+        request_id: str = "",
+    ) -> Steps[OpenedPort]:
+        """An address for a browser, good once and for a minute, that leads to a web page of a running allocation."""
+        fields = {"port": str(port), "node": node, "path": path, "keep_path": keep_path}
+        return write("POST", at("allocations", allocation_id, "open"), OpenedPort, fields, request_id)
 
     @operation
     def live_usage(self, allocation_id: str) -> Steps[LiveUsage]:

@@ -122,3 +122,12 @@ class OpenPort(Struct, frozen=True, kw_only=True):
     address: str = ""
     program: str = ""
     pid: int = 0
+
+
+class OpenedPort(Struct, frozen=True, kw_only=True):
+    """An address that is good once and for `expires_in_s`."""
+
+    url: str
+    port: int = 0
+    node: str = ""
+    expires_in_s: float = 0.0

@@ -39,6 +39,7 @@ from lattice.api.operations.work import submit as submitting
 from lattice.api.operations.work import suspend as pausing
 from lattice.api.operations.work import usage as measuring
 from lattice.api.operations.work import watch as watching
+from lattice.api.running.pages import OpenPort
 from lattice.api.running.ports import PortQuery, PortsQuery
 from lattice.api.running.terminal_launch import TerminalFields
 from lattice.wire.admin.admin import ProjectFields, TenantFields, VclusterFields
@@ -111,6 +112,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/attach", terminals.attach, TerminalFields, _P.ATTACH, 201),
     _row("GET", "/allocations/{id}/ports", ports.list_ports, PortsQuery, _P.FORWARD),
     _row("GET", "/allocations/{id}/ports/{port}/connect", ports.connect_port, PortQuery, _P.FORWARD),
+    _row("POST", "/allocations/{id}/open", ports.open_port, OpenPort, _P.FORWARD, 201),
     _row("POST", "/allocations/{id}/steps", steps.launch_step, StepSubmission, _P.LAUNCH, 201),
     _row("GET", "/allocations/{id}/steps", steps.list_steps, steps.StepsQuery, _P.READ),
     _row("GET", "/allocations/{id}/steps/{step}", steps.get_step, steps.GetStep, _P.READ),

@@ -48,9 +48,9 @@ class PortView(Struct, frozen=True, kw_only=True):
 
 async def list_open_ports(context: Context, query: PortsQuery) -> list[PortView]:
     """Raises ApiError."""
-    allocation, node = await _reached(context, query.id, query.node)
+    allocation, node = await reached(context, query.id, query.node)
     try:
-        found = await _links(context).listening(node, _run(allocation))
+        found = await links_of(context).listening(node, run_of(allocation))
     except TunnelRefused as refusal:
         raise refused(refusal, allocation, node) from None
     return [
@@ -60,20 +60,20 @@ async def list_open_ports(context: Context, query: PortsQuery) -> list[PortView]
 
 async def tunnel_to(context: Context, query: PortQuery) -> TunnelAnswer:
     """The way to a port, open when the wire is ready to carry it. Raises ApiError."""
-    allocation, node = await _reached(context, query.id, query.node)
-    port = _port(query.port)
+    allocation, node = await reached(context, query.id, query.node)
+    port = parse_port(query.port)
     await record_access(context, "allocation.forward", allocation)
 
     async def connect() -> Tunnel:
         try:
-            return await _links(context).connect_port(node, _run(allocation), port)
+            return await links_of(context).connect_port(node, run_of(allocation), port)
         except TunnelRefused as refusal:
             raise refused(refusal, allocation, node) from None
 
     return TunnelAnswer(connect)
 
 
-async def _reached(context: Context, text: str, node: str) -> tuple[Allocation, str]:
+async def reached(context: Context, text: str, node: str) -> tuple[Allocation, str]:
     """The allocation and its node, if the caller may reach its ports now."""
     allocation = single(await find(context, text))
     name = allocation_id(allocation.number)
@@ -92,17 +92,17 @@ async def _reached(context: Context, text: str, node: str) -> tuple[Allocation, 
     return allocation, node or allocation.nodes[0]
 
 
-def _run(allocation: Allocation) -> RunKey:
+def run_of(allocation: Allocation) -> RunKey:
     return RunKey(allocation.number, allocation.run)
 
 
-def _links(context: Context) -> PortLinks:
+def links_of(context: Context) -> PortLinks:
     if context.services.ports is None:
         raise starting()
     return context.services.ports
 
 
-def _port(text: str) -> int:
+def parse_port(text: str) -> int:
     if text.isascii() and text.isdigit() and 0 < int(text[:6]) <= MAX_PORT:
         return int(text)
     raise BadField("port", f'"{text}" is not a port', limit=f"from 1 to {MAX_PORT:,}")

@@ -46,13 +46,14 @@ export LATTICE_APP_DIR="$dir" LATTICE_APP_PORT="$port" LATTICE_APP_TOKEN="$token
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One application. `{token}` in `path` and `say` stands for the token that was made on the node."""
+    """One application. `{token}` in `path` and `say` stands for the token that was made on the node, `{id}` and `{port}` for its place."""
 
     command: str
     help: str = ""
     programs: list[str] = []  # the first that the node has is used
     install: str = ""  # what to do when it has none
     path: str = "/"
+    keep_path: bool = False  # the application is configured to be at /proxy/{id}/{port}/, where the gateway shows it
     say: str = ""
     probe: str = "http"  # or tcp
     start_within_s: float = 120.0

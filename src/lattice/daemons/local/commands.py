@@ -65,6 +65,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         "api": {
             "rest_listen": f"{HOST}:{place.rest}",
             "grpc_listen": f"{HOST}:{place.grpc}",
+            "proxy_listen": f"{HOST}:0",
             "hmac_secret": f"file://{layout.secret}",
         },
         "object_store": {"directory": str(layout.objects)},

@@ -76,6 +76,8 @@ def _listens(config: ServerConfig) -> Iterator[tuple[str, str]]:
     yield "api.grpc_listen", api.grpc_listen
     if api.agent_listen:
         yield "api.agent_listen", api.agent_listen
+    if api.proxy_listen:
+        yield "api.proxy_listen", api.proxy_listen
     if api.grpc_tls.listen:
         yield "api.grpc_tls.listen", api.grpc_tls.listen
 

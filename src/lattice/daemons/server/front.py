@@ -10,6 +10,7 @@ from socket import socket
 from grpc.aio import Server as GrpcServer
 
 from lattice.api.auth.tokens import sign_token
+from lattice.api.gateway.server import Gateway
 from lattice.api.grpc.agents.certificates import Admissions, Refused
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.operations import OperationServices
@@ -22,7 +23,7 @@ from lattice.api.sockets.websocket import Sockets
 from lattice.config.schema import ServerConfig
 from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.http_limits import BoundedProtocol, bounded, descriptors, grpc_shares, http_limits
-from lattice.daemons.server.listening import Address, ListenFailed
+from lattice.daemons.server.listening import Address, ListenFailed, bind, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
 from lattice.daemons.server.tls import ServerTls
 from lattice.ports.clock import Clock
@@ -61,6 +62,9 @@ class Front:
         self.gate = StartupGate()
         # The same for gRPC.
         self.operations = OperationServices()
+        # Web pages of running work, where the configuration has a listener for them.
+        self.gateway = Gateway(None if self._tls is None else self._tls.context)
+        self.proxy_url = ""  # where browsers reach it
         # Every agent's stream; a stream outlives the session on it, and so the role of this server.
         self.agents = AgentService(verifier, refused=refused)
         # What follows is None until it was started. Only the methods here set it, each once.
@@ -95,6 +99,17 @@ class Front:
             path = Path(self._config.api.unix_socket)
             self._local_socket = LocalSocket(path, self.gate, self._mint_local, limits)
             await self._local_socket.start()
+
+    async def start_gateway(self) -> None:
+        """Nothing without `api.proxy_listen`. Raises ListenFailed."""
+        api = self._config.api
+        if not api.proxy_listen:
+            return
+        listen = parse_listen(api.proxy_listen, "api.proxy_listen")
+        bound = bind(listen, "api.proxy_listen")
+        await self.gateway.start(bound)
+        here = reachable(Address(listen.host, bound.getsockname()[1]))
+        self.proxy_url = api.proxy_url or f"{self.gateway.scheme}://{here}"
 
     def _mint_local(self, user: str) -> str:
         now_s = self._clock.now_ms() // 1000
@@ -159,6 +174,7 @@ class Front:
             self._rest.should_exit = True
         if self._local_socket is not None:
             await self._local_socket.stop()
+        await self.gateway.stop()
         self.agents.say_goodbye("the server is stopping")
 
     async def close(self) -> None:

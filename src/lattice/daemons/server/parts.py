@@ -11,6 +11,7 @@ from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.partitions import slurm_names
+from lattice.api.running.pages import PortWork
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
@@ -106,6 +107,7 @@ class ServerParts:
             rest = Address(rest.host, rest_socket.getsockname()[1])
             try:
                 await self.front.start_rest(rest_socket)
+                await self.front.start_gateway()
                 await self._verifiers.start()
                 await prepare()
                 await self.replica.start()
@@ -207,6 +209,7 @@ class ServerParts:
             steps=None if loops is None else loops.steps,
             ports=None if loops is None else self.links.bulk,
             idle=None if loops is None else loops.idle_ends,
+            proxy_url=self.front.proxy_url,
             conformance=None if loops is None else loops.conformance,
             health=None if loops is None else loops.health,
             inventories=None if loops is None else loops.inventories,
@@ -236,6 +239,7 @@ class ServerParts:
             discovery=self._verifiers.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
+        self.front.gateway.serve(None if loops is None else PortWork(self.services))
         return self.services
 
     def _agent_refused(self, why: str, source: str) -> None:

@@ -1153,6 +1153,34 @@ class ConnectPortRequest(_message.Message):
     node: str
     def __init__(self, id: _Optional[str] = ..., port: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
 
+class OpenPortRequest(_message.Message):
+    __slots__ = ("id", "port", "request_id", "node", "path", "keep_path")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    KEEP_PATH_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    port: str
+    request_id: str
+    node: str
+    path: str
+    keep_path: bool
+    def __init__(self, id: _Optional[str] = ..., port: _Optional[str] = ..., request_id: _Optional[str] = ..., node: _Optional[str] = ..., path: _Optional[str] = ..., keep_path: _Optional[bool] = ...) -> None: ...
+
+class OpenedPort(_message.Message):
+    __slots__ = ("url", "port", "node", "expires_in_s")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_S_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    port: int
+    node: str
+    expires_in_s: float
+    def __init__(self, url: _Optional[str] = ..., port: _Optional[int] = ..., node: _Optional[str] = ..., expires_in_s: _Optional[float] = ...) -> None: ...
+
 class ProgramFields(_message.Message):
     __slots__ = ("ranks", "argv")
     RANKS_FIELD_NUMBER: _ClassVar[int]

@@ -104,6 +104,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
                 _registered_method=True)
+        self.OpenPort = channel.unary_unary(
+                '/lattice.v1.AllocationService/OpenPort',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.OpenPortRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.OpenedPort.FromString,
+                _registered_method=True)
         self.LaunchStep = channel.unary_unary(
                 '/lattice.v1.AllocationService/LaunchStep',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.SerializeToString,
@@ -347,6 +352,13 @@ class AllocationServiceServicer:
 
     def ConnectPort(self, request, context):
         """A connection to a port on which a process of a running allocation listens; needs `Upgrade: lattice-tunnel` on REST.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def OpenPort(self, request, context):
+        """An address for a browser, good once and for a minute, that leads to a web page of a running allocation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -627,6 +639,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.ConnectPort,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.SerializeToString,
+            ),
+            'OpenPort': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenPort,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.OpenPortRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.OpenedPort.SerializeToString,
             ),
             'LaunchStep': grpc.unary_unary_rpc_method_handler(
                     servicer.LaunchStep,
@@ -1152,6 +1169,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/ConnectPort',
             lattice_dot_v1_dot_allocations__pb2.ConnectPortRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenPort(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/OpenPort',
+            lattice_dot_v1_dot_allocations__pb2.OpenPortRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.OpenedPort.FromString,
             options,
             channel_credentials,
             insecure,

@@ -109,9 +109,12 @@ def run(options: AppOptions, context: Context) -> int:
     forwarder = Forwarder(context, [Forward(allocation=found.id, port=place.port, local=options.local)])
     try:
         (port, _), *_ = forwarder.ports
-        context.streams.write(f"http://{HERE}:{port}{recipe.path.format(token=place.token)}\n")
+        names = {"{token}": place.token, "{id}": found.id, "{port}": str(place.port)}
+        context.streams.write(f"http://{HERE}:{port}{_filled(recipe.path, names)}\n")
         if recipe.say:
-            context.streams.write(f"{recipe.say.format(token=place.token)}\n")
+            context.streams.write(f"{_filled(recipe.say, names)}\n")
+        keep = " --keep-path" if recipe.keep_path else ""
+        context.note(f"through the gateway of the cluster, if it has one: lattice open {found.id} {place.port}{keep}")
         context.streams.stdout.flush()
         forwarder.serve()
     except KeyboardInterrupt:
@@ -120,6 +123,12 @@ def run(options: AppOptions, context: Context) -> int:
     finally:
         forwarder.close()
     return OK
+
+
+def _filled(text: str, names: dict[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return text
 
 
 def _refuse(options: AppOptions) -> None:

@@ -1,0 +1,190 @@
+"""Heads of HTTP/1.1 messages as the gateway takes and passes them on. Pure.
+
+Strict where two readers could disagree: what might be read as two requests is refused. Whatever says who the caller is comes from here and
+never from the caller.
+"""
+
+from typing import NamedTuple
+
+MAX_HEAD = 64 << 10
+MAX_HEADERS = 100
+COOKIE = "lattice-proxy"
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings"})
+_OURS = ("x-forwarded-", "x-lattice-", "forwarded", "x-real-ip", "proxy-authorization")
+Header = tuple[str, str]
+
+
+class BadHead(Exception):
+    """The head is not HTTP/1.1, or could be read in two ways."""
+
+
+class RequestHead(NamedTuple):
+    method: str
+    target: str
+    headers: tuple[Header, ...]
+    is_old: bool = False  # HTTP/1.0
+
+    def all(self, name: str) -> list[str]:
+        return [value for each, value in self.headers if each.lower() == name]
+
+    def one(self, name: str) -> str:
+        """The header; raises BadHead when there are several."""
+        found = self.all(name)
+        if len(found) > 1:
+            raise BadHead(f"several {name} headers")
+        return found[0] if found else ""
+
+    @property
+    def is_upgrade(self) -> bool:
+        words = {word.strip().lower() for word in ",".join(self.all("connection")).split(",")}
+        return "upgrade" in words and bool(self.all("upgrade"))
+
+    @property
+    def is_kept(self) -> bool:
+        return not self.is_old and "close" not in ",".join(self.all("connection")).lower()
+
+    def cookie(self) -> str:
+        """Our own cookie; empty when there is none, or more than one."""
+        pairs = [each.strip().partition("=") for line in self.all("cookie") for each in line.split(";")]
+        found = [value for name, _, value in pairs if name == COOKIE]
+        return found[0] if len(found) == 1 else ""
+
+
+class ResponseHead(NamedTuple):
+    status: int
+    reason: str
+    headers: tuple[Header, ...]
+
+    def all(self, name: str) -> list[str]:
+        return [value for each, value in self.headers if each.lower() == name]
+
+
+class Body(NamedTuple):
+    """How long a body is: `length` bytes, in chunks, or to the end of the connection."""
+
+    length: int = 0
+    is_chunked: bool = False
+    is_endless: bool = False
+
+
+def parse_request(text: bytes) -> RequestHead:
+    first, headers = _lines(text)
+    words = first.split(" ")
+    if len(words) != 3 or words[2] not in ("HTTP/1.1", "HTTP/1.0") or not words[0] or set(words[0]) - _TOKEN:
+        raise BadHead("not a request")
+    if not words[1].startswith("/") or not words[1].isascii() or not words[1].isprintable():
+        raise BadHead("not a path")
+    head = RequestHead(words[0], words[1], headers, words[2] == "HTTP/1.0")
+    if not head.is_old and len(head.all("host")) != 1:
+        raise BadHead("one Host is needed")
+    return head
+
+
+def parse_response(text: bytes) -> ResponseHead:
+    first, headers = _lines(text)
+    version, _, rest = first.partition(" ")
+    status, _, reason = rest.partition(" ")
+    if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():
+        raise BadHead("not a response")
+    return ResponseHead(int(status), reason, headers)
+
+
+def _lines(text: bytes) -> tuple[str, tuple[Header, ...]]:
+    first, *lines = text.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    if len(lines) > MAX_HEADERS:
+        raise BadHead(f"more than {MAX_HEADERS} headers")
+    headers = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or set(name) - _TOKEN or any(char in value for char in "\r\n\0"):
+            raise BadHead("a header that is none")
+        headers.append((name, value.strip(" \t")))
+    return first, tuple(headers)
+
+
+def request_body(head: RequestHead) -> Body:
+    """Raises BadHead for what could be two requests."""
+    length, coding = head.one("content-length"), head.one("transfer-encoding").lower()
+    if coding and (length or coding != "chunked" or head.is_old):
+        raise BadHead("the length of the body is not clear")
+    if length and not (length.isascii() and length.isdigit() and len(length) < 19):
+        raise BadHead("the length of the body is no number")
+    return Body(int(length or 0), bool(coding))
+
+
+def response_body(head: ResponseHead, method: str) -> Body:
+    if method == "HEAD" or head.status in (204, 304) or head.status < 200:
+        return Body()
+    codings, lengths = head.all("transfer-encoding"), set(head.all("content-length"))
+    if codings:
+        is_chunked = [word.strip().lower() for word in ",".join(codings).split(",")][-1] == "chunked"
+        return Body(is_chunked=is_chunked, is_endless=not is_chunked)
+    if not lengths:
+        return Body(is_endless=True)
+    length = lengths.pop()
+    if lengths or not (length.isascii() and length.isdigit() and len(length) < 19):
+        raise BadHead("the length of the answer is not clear")
+    return Body(int(length))
+
+
+class Caller(NamedTuple):
+    """What the work learns about a request."""
+
+    user: str
+    address: str
+    scheme: str
+    prefix: str  # /proxy/a17/8888
+
+
+def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_authorization: bool) -> bytes:
+    """The head that the work gets."""
+    lines = [f"{head.method} {target} HTTP/1.1"]
+    named = {word.strip().lower() for word in ",".join(head.all("connection")).split(",")}
+    for name, value in head.headers:
+        small = name.lower()
+        if small in _HOP or small in named or small.startswith(_OURS):
+            continue
+        if small == "authorization" and drops_authorization:
+            continue
+        if small == "cookie":
+            kept = "; ".join(each.strip() for each in value.split(";") if each.strip().partition("=")[0] != COOKIE)
+            if not kept:
+                continue
+            value = kept
+        lines.append(f"{name}: {value}")
+    lines += [
+        f"X-Forwarded-For: {caller.address}",
+        f"X-Forwarded-Proto: {caller.scheme}",
+        f"X-Forwarded-Host: {head.one('host')}",
+        f"X-Forwarded-Prefix: {caller.prefix}",
+        f"X-Lattice-User: {caller.user}",
+    ]
+    if head.is_upgrade:
+        lines += ["Connection: Upgrade", *(f"Upgrade: {value}" for value in head.all("upgrade"))]
+    else:
+        lines.append("Connection: close")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def client_response(head: ResponseHead, prefix: str, *, is_kept: bool, is_stripped: bool) -> bytes:
+    """The head that the caller gets: redirections stay below the prefix, and our cookie is ours alone to set."""
+    lines = [f"HTTP/1.1 {head.status} {head.reason}"]
+    for name, value in head.headers:
+        small = name.lower()
+        if small in _HOP and head.status != 101:
+            continue
+        if small == "set-cookie" and value.partition("=")[0].strip() == COOKIE:
+            continue
+        if small == "location" and is_stripped and value.startswith("/") and not value.startswith("//"):
+            value = prefix + value
+        lines.append(f"{name}: {value}")
+    if head.status != 101:
+        lines.append(f"Connection: {'keep-alive' if is_kept else 'close'}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def is_same_origin(head: RequestHead, scheme: str) -> bool:
+    """Whether a page of this listener asks, or no page at all."""
+    origins = head.all("origin")
+    return all(each.lower() == f"{scheme}://{head.one('host').lower()}" for each in origins)
