@@ -93,6 +93,15 @@ async def test_a_chunk_waits_for_its_size_or_its_time(tmp_path: Path) -> None:
     assert store.output() == (b"x" * (CHUNK_BYTES - 1) + b"yz", 0)
 
 
+@scenario
+async def test_a_fast_writer_is_kept_up_with_in_one_turn(tmp_path: Path) -> None:
+    store = Store()
+    node = Node(tmp_path, store)
+    node.ring.write(b"x" * (7 * CHUNK_BYTES + 1))
+    await node.turn()
+    assert len(store.objects) == 7
+
+
 @pytest.mark.parametrize("dies_at", range(12))
 def test_an_agent_that_dies_at_any_moment_loses_and_doubles_nothing(
     tmp_path: Path, at_once: None, dies_at: int

@@ -87,6 +87,8 @@ def test_lines_are_chosen_by_time_and_pattern(api: FakeApi, cli: Cli) -> None:
     assert (outcome.raw, outcome.err) == (b"three\n", "two\nfour")
     asked = dict(api.last().query)
     assert (asked["since"], asked["until"]) == ("2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z")
+    cli("logs", "a17", "--stdout", "--since=2026-03-01T10:00:00.250Z")
+    assert dict(api.last().query)["since"] == "2026-03-01T10:00:00.250Z", "as --timestamps shows it"
     found = json.loads(cli("logs", "a17", "--grep=ee", "-o", "json").out)
     assert (found["stdout"], found["stderr"]) == ("three\n", "")
 

@@ -25,6 +25,7 @@ from lattice.wire.files.chunks import CHUNK_BYTES, Place, pack
 
 CHUNK_S = 10.0
 POLL_S = 0.25
+CHUNKS_A_TURN = 8
 RETRY_FROM_S, RETRY_TO_S = 0.5, 10.0
 PLACES = "stored.json"
 UNSTORED = "unstored"  # a marker: the run has ended, and the store lacks some of its output
@@ -130,8 +131,12 @@ class OutputUploads:
         for key in list(self._live()):
             run = self._run(key)
             for name in STREAMS if run.prefix else ():
-                if run.streams[name].is_due(time.monotonic()) and not await self._tried(run, name):
-                    return
+                # Several: a fast writer fills the file sooner than the next turn comes. Not all: others write, too.
+                for _ in range(CHUNKS_A_TURN):
+                    if not run.streams[name].is_due(time.monotonic()):
+                        break
+                    if not await self._tried(run, name):
+                        return
         for key in sorted(self._late):
             if await self._stored_late(key):
                 self._late.discard(key)

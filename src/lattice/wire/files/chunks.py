@@ -17,7 +17,7 @@ import zstandard
 CHUNK_BYTES = 4 << 20
 # The same for every chunk, so that names are in order of their positions.
 _DIGITS = 15
-_LEVEL = 3
+_LEVEL = 1  # a fast writer must not outrun it
 _SKIPPED = struct.Struct("<II")
 _SKIPPED_MAGIC = 0x184D2A50
 _NAME = re.compile(rf"(\d{{{_DIGITS}}})-(\d{{1,15}})-(\d{{1,15}})\.log\.zst", re.ASCII)

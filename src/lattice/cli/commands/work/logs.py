@@ -1,10 +1,12 @@
 """`lattice logs`: what an allocation wrote, byte for byte."""
 
 import argparse
+import contextlib
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
@@ -201,10 +203,19 @@ def _pieces(name: str, stream: str, options: Options, context: Context, *, stamp
 def _part(options: Options, context: Context, *, stamps: bool) -> LogsPart:
     now = context.clock.now()
     return LogsPart(
-        since=parse_moment(options.since, now, past=True) if options.since else "",
-        until=parse_moment(options.until, now, past=True) if options.until else "",
+        since=_moment(options.since, now) if options.since else "",
+        until=_moment(options.until, now) if options.until else "",
         timestamps=stamps,
     )
+
+
+def _moment(text: str, now: float) -> str:
+    """As everywhere; a time from `--timestamps` keeps its milliseconds."""
+    with contextlib.suppress(ValueError):
+        exact = datetime.fromisoformat(text)
+        if exact.microsecond and exact.tzinfo is not None:
+            return text
+    return parse_moment(text, now, past=True)
 
 
 def _write(stream: str, data: bytes, options: Options, context: Context) -> None:
