@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from tests.conftest import require_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 
@@ -64,3 +65,23 @@ def test_nothing_is_left_when_a_run_has_ended(cluster: LocalCluster, place: Path
     )
     assert done["state"] == "Completed"
     eventually(lambda: not list((place / "scratch" / "n1").iterdir()) or None, "the scratch directories to go")
+
+
+def test_scratch_of_a_size_is_full_at_that_size_and_gone_afterwards(cluster: LocalCluster, place: Path) -> None:
+    require_program("mke2fs")
+    assert "scratch" in cluster.nodes()["n1"]["features"]
+    write = "head -c 100M /dev/zero > $LATTICE_SCRATCH/much; echo $?; rm $LATTICE_SCRATCH/much; echo ok > /tmp/little; cat /tmp/little"
+    done = cluster.run(
+        f"{write}; lattice launch -n 1 cat $LATTICE_SCRATCH/tmp/little", resources=SHARE, cwd="/", scratch="32M"
+    )
+    assert cluster.logs(done["id"]) == "1\nok\nok\n"
+    assert "No space left on device" in cluster.logs(done["id"], "stderr")
+    eventually(lambda: not list((place / "scratch" / "n1").iterdir()) or None, "the scratch directories to go")
+
+    def is_detached() -> bool | None:
+        backed = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+        return not any(str(place) in text for text in backed) or None
+
+    eventually(is_detached, "the loop device to go")
+    huge = cluster.cli("submit", "--scratch=1M", "--", "true", check=False)
+    assert (huge.returncode != 0, "from 16 to" in huge.stderr) == (True, True)

@@ -33,6 +33,7 @@ SUBMISSION: dict[str, Any] = {
     "uenv": f"/store/x.squashfs@sha256:{'0' * 64}:/user-environment",  # refused: no node here mounts images
     "view": "default",
     "tools_uenv": f"/store/x.squashfs@sha256:{'0' * 64}:/user-tools",
+    "scratch": "1G",  # refused: no node here can bound scratch
     "image": f"/store/x.squashfs@sha256:{'0' * 64}",  # refused: no node here has a runtime
     "container": {"writable": True},
     "cwd": "/srv",

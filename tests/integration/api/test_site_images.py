@@ -134,3 +134,27 @@ async def test_these_fields_need_the_level_of_this_release(world: World) -> None
     for fields in ({"default_uenv": LABEL}, {"require_signed": True}, {"confinement": "strict"}):
         answer = await world.call("PUT", "/vclusters/default", fields, token=world.admin)
         assert (answer.status, "demands of vcluster" in answer.error["message"]) == (409, True)
+
+
+@in_world
+async def test_scratch_of_a_size_asks_for_nodes_that_can_bound_it(world: World) -> None:
+    hardware = Hardware(cpus=4, memory_mb=4096, features=("container", "scratch"))
+    await world.do(RegisterNode(node="n1", hardware=hardware))
+    made = (await submit(world, scratch="20G")).json()
+    assert world.state.allocations[made["number"]].request.features == ("scratch",)
+    assert work_of(world, made["number"]).scratch_mb == 20 << 10
+    shown = (await world.call("GET", f"/allocations/{made['id']}?details=true")).json()["details"]
+    assert shown["scratch_mb"] == 20 << 10
+    for fields, words in (
+        ({"scratch": "1M"}, "1 MB is not possible"),
+        ({"scratch": "much"}, "scratch"),
+        ({"scratch": "1G", "image": PATH}, "inside a container"),
+    ):
+        answer = await submit(world, **fields)
+        assert (answer.status, words in answer.error["message"]) == (400, True), answer.error
+
+
+@at_level(OLDEST)
+async def test_scratch_of_a_size_needs_the_level_of_this_release(world: World) -> None:
+    answer = await submit(world, scratch="1G")
+    assert (answer.status, answer.error["message"].startswith("scratch of a size needs level")) == (409, True)

@@ -23,6 +23,7 @@ VALUES: dict[str, Any] = {
         "umask": 0o27,
         "images": (ImageOrder(reference="tools/1:v1", digest="ab" * 32, source="/srv/tools.squashfs"),),
         "views": ("default",),
+        "scratch_mb": 32,
         "container": ContainerOrder(image=ImageOrder(reference="x", digest="ab" * 32, source="/srv/x.squashfs")),
     },
 }

@@ -89,6 +89,7 @@ class Details(Struct, frozen=True, kw_only=True):
     output: "OutputFiles | UnsetType" = UNSET
     signal: str = ""  # before the limit
     summary: bool = False
+    scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
     slurm: SlurmRequestDetails | UnsetType = UNSET
 
 
@@ -510,6 +511,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]; a path needs its digest, PATH@sha256:DIGEST
     view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
     tools_uenv: str = ""
+    scratch: str | int = ""  # size of the scratch directory on each node
     image: str = ""  # the work runs inside this container image; a path needs its digest
     container: ContainerOptions | None = None
     cwd: str = ""

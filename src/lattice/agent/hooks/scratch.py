@@ -3,11 +3,16 @@
 The folder lies under the site's scratch directory and is removed with everything in it when the run has ended. Where a node is shared,
 /tmp of the run is a folder in it, and /dev/shm is empty and counts as memory of the run, so neither can be read, filled or left behind
 for others.
+
+A run that asks for a size has a file system of that size in a file beside the folder, mounted over it: it is full when its own size is
+used, whatever else is on the disk, and goes with the file.
 """
 
 import asyncio
 import os
 import shutil
+import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
@@ -15,6 +20,22 @@ from lattice.ports.nodes.agents import RunKey, StartOrder
 
 PRIVATE_TMP = "tmp"
 SCRATCH_TIMEOUT_S = 300.0  # removing a million files takes a while
+FEATURE = "scratch"  # of a node where scratch can have a size
+DISK = "disk"  # the shim's word for a file system in a file
+MAKE_FS = "mke2fs"
+SEARCHED = "/usr/sbin:/sbin:/usr/bin:/bin"
+FILESYSTEMS = Path("/proc/filesystems")
+MAKE_WITHIN_S = 120.0
+
+
+def scratch_features(root: Path | None, mount_kinds: Collection[str]) -> set[str]:
+    """What a node offers that can bound scratch, given what its shim mounts."""
+    if root is None or DISK not in mount_kinds or shutil.which(MAKE_FS, path=SEARCHED) is None:
+        return set()
+    try:
+        return {FEATURE} if "ext4" in FILESYSTEMS.read_text().split() else set()
+    except OSError:
+        return set()
 
 
 class ScratchHook:
@@ -39,6 +60,9 @@ class ScratchHook:
             await asyncio.to_thread(_make, folder, launch.owner, with_tmp=is_shared)
         except OSError as error:
             raise HookFailed(f"scratch: cannot make {folder}: {error.strerror}") from error
+        if launch.order.scratch_mb:
+            await asyncio.to_thread(_make_disk, folder, launch.owner, launch.order.scratch_mb)
+            launch.add_mount(DISK, str(folder), str(_image(folder)))
         launch.set_variable("LATTICE_SCRATCH", str(folder))
         launch.set_variable("TMPDIR", "/tmp" if is_shared else str(folder))  # noqa: S108 - the run's own
         if is_shared:
@@ -69,7 +93,35 @@ def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool) -> None:
     os.chown(folder, *owner)
 
 
+def _image(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.img")
+
+
+def _make_disk(folder: Path, owner: tuple[int, int], size_mb: int) -> None:
+    """A file with a file system that holds what the folder holds. Raises HookFailed."""
+    image, size = _image(folder), size_mb << 20
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise HookFailed(f"scratch: {size_mb:,} MB were asked for, {free >> 20:,} MB are free on this node")
+    program = shutil.which(MAKE_FS, path=SEARCHED) or MAKE_FS
+    options = f"root_owner={owner[0]}:{owner[1]},lazy_itable_init=1,nodiscard"
+    words = [program, "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", options, "-d", str(folder)]
+    try:
+        with open(image, "xb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.truncate(size)
+        made = subprocess.run(
+            [*words, str(image)], stdin=subprocess.DEVNULL, capture_output=True, timeout=MAKE_WITHIN_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HookFailed(f"scratch: cannot make a file system of {size_mb:,} MB: {error}") from error
+    if made.returncode:
+        said = made.stderr.decode(errors="replace").strip()[-400:]
+        raise HookFailed(f"scratch: cannot make a file system of {size_mb:,} MB: {said}")
+
+
 def _remove(folder: Path) -> None:
+    _image(folder).unlink(missing_ok=True)
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():

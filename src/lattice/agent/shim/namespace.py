@@ -21,8 +21,8 @@ MS_REC, MS_SLAVE = 16384, 1 << 19
 MAX_MOUNTS = 64
 MAX_SIZE_MB = 1 << 30
 MAKE_WITHIN_S = 5.0
-BIND, TMPFS, SQUASHFS, NAMESPACE = "bind", "tmpfs", "squashfs", "namespace"
-KINDS = (BIND, TMPFS, SQUASHFS, NAMESPACE)
+BIND, TMPFS, SQUASHFS, NAMESPACE, DISK = "bind", "tmpfs", "squashfs", "namespace", "disk"
+KINDS = (BIND, TMPFS, SQUASHFS, NAMESPACE, DISK)
 LOOP_CONTROL = "/dev/loop-control"
 LOOP_CTL_GET_FREE, LOOP_CONFIGURE = 0x4C82, 0x4C0A
 LO_READ_ONLY, LO_AUTOCLEAR = 1, 4
@@ -34,6 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Mount:
     """`bind`: the folder `source` appears at `target`. `tmpfs`: an empty folder in memory, which counts as the run's own, of at
     most `size_mb` (0 = half of the machine's memory, as the kernel has it). `squashfs`: the files in the image `source`, read-only.
+    `disk`: the ext4 file system in the file `source`, which only root can write.
     `namespace`: alone in its list; all of it was made by others and can be opened at `source`."""
 
     __slots__ = ("kind", "size_mb", "source", "target")
@@ -56,11 +57,13 @@ class Mount:
         if self.kind == BIND:
             _mount(self.source, self.target, None, MS_BIND | MS_REC, None)
             _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, None)
-        elif self.kind == SQUASHFS:
-            device, number = _attach(self.source)
+        elif self.kind in (SQUASHFS, DISK):
+            is_disk = self.kind == DISK
+            device, number = _attach(self.source, writable=is_disk)
             try:
                 name = f"/dev/loop{number}".encode()
-                _mount(name, self.target, b"squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, None)
+                kind, flags = (b"ext4", 0) if is_disk else (b"squashfs", MS_RDONLY)
+                _mount(name, self.target, kind, flags | MS_NOSUID | MS_NODEV, None)
             finally:
                 os.close(device)
         else:
@@ -146,18 +149,19 @@ def _mount(source: bytes | None, target: bytes, kind: bytes | None, flags: int, 
         raise OSError(code, os.strerror(code))
 
 
-def _attach(image: bytes) -> tuple[int, int]:
+def _attach(image: bytes, *, writable: bool = False) -> tuple[int, int]:
     """A loop device over the image, open, and its number. The kernel frees it with the last mount and descriptor of it, so nothing is
     left behind when the agent, the shim or the run dies. Raises OSError."""
-    source = os.open(image, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    mode, flags = (os.O_RDWR, LO_AUTOCLEAR) if writable else (os.O_RDONLY, LO_READ_ONLY | LO_AUTOCLEAR)
+    source = os.open(image, mode | os.O_CLOEXEC | os.O_NOFOLLOW)
     control = -1
     try:
         control = os.open(LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC)
         # struct loop_config: the descriptor, the block size (the kernel's choice), and loop_info64, of which only the flags matter.
-        wanted = struct.pack("<II52xI", source, 0, LO_READ_ONLY | LO_AUTOCLEAR).ljust(304, b"\0")
+        wanted = struct.pack("<II52xI", source, 0, flags).ljust(304, b"\0")
         for _ in range(LOOP_TRIES):
             number = fcntl.ioctl(control, LOOP_CTL_GET_FREE)
-            device = os.open(f"/dev/loop{number}", os.O_RDONLY | os.O_CLOEXEC)
+            device = os.open(f"/dev/loop{number}", mode | os.O_CLOEXEC)
             try:
                 fcntl.ioctl(device, LOOP_CONFIGURE, wanted)
             except OSError as error:

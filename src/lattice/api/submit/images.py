@@ -46,6 +46,8 @@ def with_image_fields(request: Submission) -> Submission:
 
 async def resolve_images(context: Context, request: Submission) -> Images:
     """What its nodes mount and apply. Raises BadField and ApiError; nothing was changed then."""
+    if request.scratch:
+        _check_level(context, "scratch of a size needs")
     if request.image or request.container != NO_OPTIONS:
         if request.uenv or request.tools_uenv or request.view:
             raise BadField("image", "image and uenv exclude each other", hint="give one of the two")
@@ -75,11 +77,11 @@ async def resolve_images(context: Context, request: Submission) -> Images:
     return Images(images=tuple(orders), views=views)
 
 
-def _check_level(context: Context) -> None:
+def _check_level(context: Context, what: str = "images need") -> None:
     if context.state.level <= OLDEST:
         raise ApiError(
             "conflict",
-            f"images need level {OLDEST + 1}; this cluster still runs at level {context.state.level}",
+            f"{what} level {OLDEST + 1}; this cluster still runs at level {context.state.level}",
             hint="When every server runs the new release, raise the level: lattice admin upgrade finalize.",
         )
 

@@ -93,6 +93,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "env": [f"{name}={value}" for name, value in (details.environment or {}).items()],
         "uenv": ",".join(_reference(image) for image in details.uenv),
         "view": ",".join(details.view),
+        "scratch": f"{details.scratch_mb}M" if details.scratch_mb else "",
         **_container(details.container),
         "chdir": details.cwd,
         "tag": [*(f"{key}={value}" for key, value in allocation.tags.items()), f"{LINEAGE}={allocation.id}"],

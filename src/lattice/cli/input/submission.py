@@ -57,6 +57,7 @@ class SubmitOptions:
     uenv: str = ""
     view: str = ""
     tools_uenv: str = ""
+    scratch: str = ""
     image: str = ""
     mount: tuple[str, ...] = ()
     container_writable: bool = False
@@ -102,6 +103,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         uenv=uenv,
         view=options.view,
         tools_uenv=tools_uenv,
+        scratch=options.scratch,
         image=image,
         container=container,
         cwd=os.path.normpath(os.path.join(here, options.chdir or "")),

@@ -163,6 +163,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
     node_cpus: tuple[int, ...] = ()  # of all nodes, for `mpiexec` in the script: on the first of several nodes only
     container: ContainerOrder | None = None
+    scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 

@@ -55,6 +55,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     images: tuple[ImageOrder, ...] = ()
     views: tuple[str, ...] = ()
     container: ContainerOrder | None = None
+    scratch_mb: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -155,6 +156,7 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     output: OutputFiles | UnsetType = UNSET
     signal: str = ""  # before the limit
     summary: bool = False
+    scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
     slurm: AskedDetailsView | UnsetType = UNSET
 
 
@@ -450,6 +452,7 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         notify_to=() if record.notify is None else record.notify.to,
         output=UNSET if work.output is None else work.output,
         signal=work.signal,
+        scratch_mb=work.scratch_mb,
         summary=work.summary,
         slurm=asked_details(record.asked) if record.asked is not None else UNSET,
     )

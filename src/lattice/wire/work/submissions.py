@@ -47,6 +47,8 @@ SHELL = ("/bin/sh", "-c")
 # Inside `environment` these are no variables but say in which image the work runs.
 IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
 UENV_FEATURE = "uenv"  # of a node that mounts images
+SCRATCH_FEATURE = "scratch"  # of a node where scratch can have a size
+MIN_SCRATCH_MB, MAX_SCRATCH_MB = 16, 1 << 24
 CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared work
 NO_UENV = "none"  # instead of the default image of the vCluster
 CONTAINER_FEATURE = "container"  # of a node that has a container runtime
@@ -122,6 +124,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     uenv: str = ""  # images to mount: REF[:MOUNT][,REF...]
     view: str = ""  # views of them to apply, in this order: [UENV:]VIEW[,...]
     tools_uenv: str = ""  # further images, with tools such as debuggers
+    scratch: Short | int = ""  # size of the scratch directory of each node, such as 20G; empty = not limited
     image: str = ""  # the work runs inside this container image
     container: ContainerOptions = NO_OPTIONS
     cwd: str = ""
@@ -209,7 +212,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_request(wanted.resources, images.features),
+        request=_request(wanted.resources, (*images.features, *((SCRATCH_FEATURE,) if wanted.scratch else ()))),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -318,7 +321,19 @@ def _work(wanted: Submission, images: Images) -> Work:
         images=images.images,
         views=images.views,
         container=images.container,
+        scratch_mb=_scratch_mb(wanted),
     )
+
+
+def _scratch_mb(wanted: Submission) -> int:
+    size = memory_mb(wanted.scratch, "scratch") if wanted.scratch else 0
+    if wanted.scratch and not MIN_SCRATCH_MB <= size <= MAX_SCRATCH_MB:
+        raise BadField(
+            "scratch", f"{size:,} MB is not possible", limit=f"from {MIN_SCRATCH_MB:,} to {MAX_SCRATCH_MB:,} MB"
+        )
+    if size and wanted.image:
+        raise BadField("scratch", "scratch of a size is not possible inside a container", hint="leave scratch out")
+    return size
 
 
 def _umask(wanted: int | None) -> int | None:

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
-from lattice.agent.hooks.scratch import ScratchHook
+from lattice.agent.hooks.scratch import ScratchHook, scratch_features
 from lattice.ports.nodes.agents import RunKey, StartOrder
+from tests.conftest import require_program
 
 KEY = RunKey(7, 1)
 
 
-def prepared(root: Path, cpus: int) -> tuple[dict[str, Any], dict[str, str]]:
+def prepared(root: Path, cpus: int, scratch_mb: int = 0) -> tuple[dict[str, Any], dict[str, str]]:
     request: dict[str, Any] = {"env": {}, "uid": os.getuid(), "gid": os.getgid()}
     left: dict[str, str] = {}
-    order = StartOrder(key=KEY, allocation_id="a7", cpus=cpus)
+    order = StartOrder(key=KEY, allocation_id="a7", cpus=cpus, scratch_mb=scratch_mb)
     asyncio.run(ScratchHook(root, 8).prepare(Launch(order=order, request=request, leave=left.update)))
     return request, left
 
@@ -40,6 +41,36 @@ def test_share_of_a_node_gets_a_tmp_of_its_own(tmp_path: Path) -> None:
     assert [(each["kind"], each["target"]) for each in request["mounts"]] == [("bind", "/tmp"), ("tmpfs", "/dev/shm")]
     assert (tmp_path / "7.1" / "tmp").stat().st_mode & 0o7777 == 0o1777
     assert request["env"]["TMPDIR"] == "/tmp"
+
+
+def test_scratch_of_a_size_is_a_file_system_in_a_file(tmp_path: Path) -> None:
+    require_program("mke2fs")
+    request, left = prepared(tmp_path, 2, 32)
+    image = tmp_path / "7.1.img"
+    assert next((each["kind"], each["target"], each["source"]) for each in request["mounts"]) == (
+        "disk",
+        str(tmp_path / "7.1"),
+        str(image),
+    )
+    assert (image.stat().st_size, image.stat().st_mode & 0o777) == (32 << 20, 0o600)
+    assert image.read_bytes()[1024 + 56 : 1024 + 58] == b"\x53\xef"  # the mark of ext4
+    prepared(tmp_path, 2, 16)  # an agent that died left the first one
+    assert image.stat().st_size == 16 << 20
+    undo(tmp_path, left)
+    undo(tmp_path, left)
+    assert os.listdir(tmp_path) == []
+
+
+def test_more_than_the_disk_has_is_refused_by_its_figures(tmp_path: Path) -> None:
+    with pytest.raises(HookFailed, match=r"scratch: 1,073,741,824 MB were asked for, [\d,]+ MB are free"):
+        prepared(tmp_path, 8, 1 << 30)
+
+
+def test_a_node_offers_sizes_where_its_shim_and_programs_can(tmp_path: Path) -> None:
+    require_program("mke2fs")
+    assert scratch_features(None, ("disk",)) == set()
+    assert scratch_features(tmp_path, ("bind",)) == set()
+    assert scratch_features(tmp_path, ("bind", "disk")) <= {"scratch"}
 
 
 def test_everything_of_the_run_is_removed_and_links_are_not_followed(tmp_path: Path) -> None:

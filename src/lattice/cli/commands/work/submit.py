@@ -114,6 +114,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
         help="mount images: name/version:tag, the path of a squashfs file, or either with @sha256:DIGEST",
     )
     add("--view", metavar="[UENV:]VIEW,...", help="apply views of the images, in this order")
+    add("--scratch", metavar="SIZE", help="size of the scratch directory on each node ($LATTICE_SCRATCH), such as 20G")
     add("--tools-uenv", metavar="REF[:MOUNT],...", help="mount further images, such as debuggers and profilers")
     _fill_container(group)
     add("--chdir", metavar="DIR", help="directory to run in (default: the current one)")
