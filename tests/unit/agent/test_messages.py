@@ -6,8 +6,10 @@ from lattice.agent import messages, shim_client
 from lattice.agent.connection import LONGEST_DELAY_S, delay_s
 from lattice.agent.machine.decide import ended_report
 from lattice.agent.machine.state import End, SendReport
+from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.messages import NodeFacts
 from lattice.agent.shim import shim
+from lattice.agent.steps.messages import step_report
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import EndCause, Phase, Report, RunKey, StartOrder
 from lattice.wire.agents.messages import HEARTBEAT, START_RUN
@@ -83,3 +85,8 @@ def test_a_heartbeat_stays_below_two_hundred_bytes_whatever_it_says() -> None:
         if field.name not in ("seq", "running", "load1", "memory_used_mb", "session"):
             setattr(largest, field.name, b"12345678" if field.type == field.TYPE_BYTES else 2**31)
     assert pb.AgentMessage(heartbeat=largest).ByteSize() <= 200
+
+
+def test_a_step_that_used_less_than_a_megabyte_used_some() -> None:
+    said = step_report(StepStatus(number=7, run=2, phase="ended", peak_memory_mb=0.4), "l1").step_report
+    assert said.peak_memory_mb == 1

@@ -1,5 +1,7 @@
 """What the agent says of steps."""
 
+from math import ceil
+
 from lattice.agent.machine.step_status import StepStatus, usage_of
 from lattice.ports.nodes.agents import EndCause, StepReport, TaskEnd
 from lattice.wire.agents.messages import STEP_REPORT
@@ -25,7 +27,7 @@ def step_report(status: StepStatus, launch_id: str) -> pb.AgentMessage:
             for task in status.tasks
         ),
         cpu_s=status.cpu_s,
-        peak_memory_mb=round(status.peak_memory_mb),
+        peak_memory_mb=ceil(status.peak_memory_mb),  # what ran has used some
         elapsed_s=status.elapsed_s,
         message=status.error or (status.why if by_pmi else reason),
         usage=usage_of(status),
