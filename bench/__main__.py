@@ -19,6 +19,7 @@ from bench.commands import status_command
 from bench.dags import dag_release, dag_submit
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
+from bench.forwarding import forwarding
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.hostile import endless_heads, half_sent, longest_hold
@@ -42,6 +43,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "grpc-rate": grpc_rate,
     "start-latency": start_latency,
     "short-rate": short_rate,
+    "forwarding": forwarding,
     "group-size": group_size,
     "group-rate": group_rate,
     "launch": launch_command,

@@ -41,12 +41,17 @@ class Owner(NamedTuple):
     program: str
 
 
-def parse_table(text: str) -> list[Listener]:
-    """The listening sockets in the text of /proc/net/tcp or tcp6."""
+def parse_table(lines: Iterable[str]) -> list[Listener]:
+    """The listening sockets in /proc/net/tcp or tcp6.
+
+    The kernel lists them before all others, and takes long to go through all connections of a node: the rest is not read.
+    """
     found = []
-    for line in text.splitlines()[1:]:
+    for place, line in enumerate(lines):
         fields = line.split()
-        if len(fields) > 9 and fields[3] == LISTEN:
+        if place and (len(fields) < 10 or fields[3] != LISTEN):
+            break
+        if place:
             address, _, port = fields[1].partition(":")
             found.append(Listener(_address(address), int(port, 16), int(fields[9])))
     return found
@@ -92,7 +97,7 @@ def read_listeners() -> list[Listener]:
     for table in TABLES:
         try:
             with open(table, encoding="ascii") as file:
-                found += parse_table(file.read())
+                found += parse_table(file)
         except OSError:
             continue  # without IPv6 there is no table of it
     return found

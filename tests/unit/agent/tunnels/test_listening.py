@@ -21,9 +21,9 @@ V4, V6 = "127.0.0.1", "::1"
 
 
 def test_tables_of_the_kernel_are_read() -> None:
-    assert parse_table(TABLE) == [Listener(V4, 8888, 111), Listener("0.0.0.0", 22, 222)]
-    assert parse_table(TABLE_6) == [Listener(V6, 8888, 444), Listener(V4, 8889, 555)]
-    assert parse_table("") == []
+    assert parse_table(TABLE.splitlines()) == [Listener(V4, 8888, 111), Listener("0.0.0.0", 22, 222)]
+    assert parse_table(TABLE_6.splitlines()) == [Listener(V6, 8888, 444), Listener(V4, 8889, 555)]
+    assert parse_table([]) == []
 
 
 @pytest.mark.parametrize(
