@@ -49,6 +49,13 @@ WITHOUT_RECORD = {
     "StepInputTaken": "the answer to bytes for a step",
     "Goodbye": "the end of the stream itself",
     "Rejoin": "says nothing more",
+    "OpenBulk": "a ticket for a second stream, between the link and the stream",
+    "BulkFrame": "what tunnels send is in its oneof",
+    "BulkFrames": "holds frames of tunnels",
+    "OpenTunnel": "a frame of a tunnel, read where it is carried",
+    "TunnelOpened": "a frame of a tunnel, read where it is carried",
+    "TunnelClosed": "a frame of a tunnel, read where it is carried",
+    "ListeningPort": "part of an answer about a run, read where it is asked",
 }
 # Records of the ports that no message stands for, and why.
 WITHOUT_MESSAGE = {
