@@ -27,6 +27,7 @@ from bench.launching import launch_command
 from bench.listing import squeue_command
 from bench.mpi import fence_times, mpi_launches
 from bench.nodes import collected_figures, node_figures, silence_figures
+from bench.output import follow_latency, stored_volume
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
 from bench.replaying import replay_quality, replay_speed
@@ -68,6 +69,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "longest-hold": longest_hold,
     "endless-heads": endless_heads,
     "half-sent": half_sent,
+    "logs-follow": follow_latency,
+    "logs-volume": stored_volume,
     "quorum-rate": quorum_rate,
     "quorum-latency": quorum_latency,
     "quorum-gap": quorum_gap,
@@ -76,7 +79,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
 }
-ONCE = frozenset({"replay-quality", "nodes", "nodes-collected", "quorum-power-cut"})  # long, and with little spread
+ONCE = frozenset(
+    {"logs-volume", "replay-quality", "nodes", "nodes-collected", "quorum-power-cut"}
+)  # long, and with little spread
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _MARK = "<!-- figures: written by `make bench` -->"
 
