@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -23,7 +23,7 @@ test-bytecode: bytecode
 
 lock: venv  ## rewrite constraints.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --all-extras --generate-hashes \
-		--no-header --no-annotate --no-emit-package lattice-sdk --upgrade --quiet -o constraints.txt
+		--no-header --no-annotate --no-emit-package lattice-hpc-sdk --upgrade --quiet -o constraints.txt
 	@! grep -nE '://|^--(extra-)?index|^--find-links' constraints.txt
 
 up: bytecode  ## start a local cluster in the background and wait until it is ready
@@ -75,6 +75,9 @@ docs: venv  ## generate docs/reference and the man pages
 
 changelog: venv  ## fold the fragments of changes/ into CHANGELOG.md: make changelog VERSION=0.2.0
 	@$(BIN)/python tools/changelog.py $(VERSION)
+
+dist: venv  ## build both wheels, their checksums and a list of all components into dist/
+	@$(BIN)/python tools/dist.py
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov

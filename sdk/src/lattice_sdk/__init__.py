@@ -67,6 +67,7 @@ from lattice_sdk.models.records import (
     Vcluster,
     Whoami,
 )
+from lattice_sdk.models.upgrades import RenewedCertificate
 from lattice_sdk.retry import RetryPolicy
 from lattice_sdk.specification import AllocationSpec
 from lattice_sdk.streams import LogStream, Watch
@@ -76,8 +77,7 @@ if TYPE_CHECKING:
     from lattice_sdk.executor.chunks import TaskFailed
     from lattice_sdk.executor.pool import Executor
 
-__version__ = "0.1.0"
-from lattice_sdk.models.upgrades import RenewedCertificate
+__version__ = "0.2.0"
 
 __all__ = [
     "TERMINAL_STATES",

@@ -1,4 +1,4 @@
-"""Verifies an export of the audit chain without a server. Needs the package `cryptography` (`lattice-sdk[audit]`).
+"""Verifies an export of the audit chain without a server. Needs the package `cryptography` (`lattice-hpc-sdk[audit]`).
 
 An export is lines of JSON: a head, entries with seals between them, an end. Of a complete one every line counts: each entry is bound to
 all before it by SHA-256, each seal signs the link of its last entry, and the end signs every byte before it. A selection is signed by
@@ -331,7 +331,7 @@ def _is_signed(public: str, message: bytes, signature: str) -> bool:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
-        raise LatticeError("verifying needs the package cryptography: pip install 'lattice-sdk[audit]'") from None
+        raise LatticeError("verifying needs the package cryptography: pip install 'lattice-hpc-sdk[audit]'") from None
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), message)
     except (InvalidSignature, ValueError):

@@ -11,10 +11,10 @@ def advice(servers: str) -> str:
     if not dash or not (oldest.strip().isdecimal() and newest.strip().isdecimal()):
         return ""
     if int(oldest) > NEWEST:
-        return f"upgrade lattice-sdk: it speaks protocol versions {OLDEST} to {NEWEST}, the server {oldest} to {newest}"
+        return f"upgrade lattice-hpc-sdk: it speaks protocol versions {OLDEST} to {NEWEST}, the server {oldest} to {newest}"
     if int(newest) < OLDEST:
         return (
-            f"use the lattice-sdk of the server's release, or upgrade the server: it speaks protocol versions {oldest} to "
-            f"{newest}, this lattice-sdk {OLDEST} to {NEWEST}"
+            f"use the lattice-hpc-sdk of the server's release, or upgrade the server: it speaks protocol versions {oldest} to "
+            f"{newest}, this lattice-hpc-sdk {OLDEST} to {NEWEST}"
         )
     return ""

@@ -10,6 +10,6 @@ def installed_release() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("lattice")
+        return version("lattice-hpc")
     except PackageNotFoundError:
         return "unknown"

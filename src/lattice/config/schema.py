@@ -230,7 +230,7 @@ class ObjectStoreSection(Struct, frozen=True, kw_only=True):
     """A directory that all servers share, or a bucket of a service that speaks S3; not both."""
 
     directory: str = ""  # folder of the object store; empty = `objects` in the data directory
-    bucket: str = ""  # bucket of the object store; empty = objects are files. Needs the extra `lattice[s3]`
+    bucket: str = ""  # bucket of the object store; empty = objects are files. Needs the extra `lattice-hpc[s3]`
     endpoint: str = ""  # address of the S3 service, such as https://s3.example.org; empty = Amazon's
     region: str = "us-east-1"  # region of the bucket; services other than Amazon's take any
     key_id: str = ""  # name of the access key: the name itself or a reference

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.cli.slurm.sbcast import Wrong, read_line, srun_line
+from lattice.cli.slurm.sbcast import Wrong, main, read_line, srun_line
+from lattice.slurm.version import VERSION
 
 INSIDE = {"SLURM_JOB_ID": "17", "SLURM_JOB_NUM_NODES": "3"}
 
@@ -18,6 +19,16 @@ def test_a_file_goes_to_one_task_on_each_node(tmp_path: Path) -> None:
     assert read == str(source)
     assert line[:6] == ["/bin/srun", "--jobid=17", "--overlap", "-N3", "-n3", "--ntasks-per-node=1"]
     assert line[-5:-2] == ["/t/d", "yes", "640"]
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version_is_that_of_the_other_commands(
+    flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["sbcast", flag])
+    with pytest.raises(SystemExit) as ended:
+        main("sbcast")
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"slurm {VERSION}\n")
 
 
 @pytest.mark.parametrize(

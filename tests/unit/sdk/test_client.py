@@ -196,10 +196,10 @@ def test_a_refusal_keeps_the_words_of_the_server(
 @pytest.mark.parametrize(
     ("speaks", "hint"),
     [
-        ("8-9; more", "upgrade lattice-sdk: it speaks protocol versions 1 to 2, the server 8 to 9"),
+        ("8-9; more", "upgrade lattice-hpc-sdk: it speaks protocol versions 1 to 2, the server 8 to 9"),
         (
             "0-0",
-            "use the lattice-sdk of the server's release, or upgrade the server: it speaks protocol versions 0 to 0",
+            "use the lattice-hpc-sdk of the server's release, or upgrade the server: it speaks protocol versions 0 to 0",
         ),
         ("", ""),
         ("none of them", ""),

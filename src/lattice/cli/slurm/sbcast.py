@@ -5,6 +5,8 @@ import stat
 import subprocess
 import sys
 
+from lattice.slurm.version import VERSION
+
 FLAGS = {"-f": "force", "--force": "force", "-p": "preserve", "--preserve": "preserve", "-v": "", "--verbose": ""}
 VALUES = {"-j": "jobid", "--jobid": "jobid"}
 # These change how the file travels, not what arrives.
@@ -29,6 +31,9 @@ def main(program: str) -> None:
         options, words = read_line(sys.argv[1:])
         if "help" in options:
             print(USAGE)  # noqa: T201 - a program of its own
+            sys.exit(0)
+        if "version" in options:
+            print(f"slurm {VERSION}")  # noqa: T201
             sys.exit(0)
         line, source = srun_line(options, words, os.environ, os.path.dirname(os.path.abspath(sys.argv[0])))
         with open(source, "rb") as file:
@@ -55,6 +60,8 @@ def read_line(argv: list[str]) -> tuple[dict[str, str], list[str]]:
         name, separator, value = word.partition("=")
         if word in ("-h", "--help", "--usage"):
             options["help"] = "yes"
+        elif word in ("-V", "--version"):
+            options["version"] = "yes"
         elif word in FLAGS:
             options[FLAGS[word]] = "yes"
         elif name in VALUES or name in SILENT_VALUES:

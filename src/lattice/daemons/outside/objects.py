@@ -43,7 +43,7 @@ def object_store_of(config: ServerConfig) -> ObjectStore:
     try:
         from lattice.integrations.s3.store import Bucket, BucketStore
     except ImportError as error:
-        raise ConfigError(f"object_store.bucket: {error.name} is not installed; install lattice[s3]") from error
+        raise ConfigError(f"object_store.bucket: {error.name} is not installed; install lattice-hpc[s3]") from error
     return BucketStore(
         Bucket(
             name=section.bucket,

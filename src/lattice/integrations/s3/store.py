@@ -1,4 +1,4 @@
-"""An object store in a bucket of any service that speaks S3. Needs the extra `lattice[s3]`."""
+"""An object store in a bucket of any service that speaks S3. Needs the extra `lattice-hpc[s3]`."""
 
 import asyncio
 from collections.abc import AsyncIterator

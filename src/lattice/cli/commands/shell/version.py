@@ -17,7 +17,7 @@ def run(_options: Options, context: Context) -> int:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        number = version("lattice")
+        number = version("lattice-hpc")
     except PackageNotFoundError:
         number = "unknown"
     if context.flags.output in {"json", "yaml"}:

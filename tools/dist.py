@@ -1,0 +1,116 @@
+"""Builds what a release consists of into dist/: both wheels, a list of their components, and checksums.
+
+python tools/dist.py [FOLDER]
+
+The result depends on the sources and constraints.txt alone, not on the folder, the time, the umask or the user.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (ROOT, ROOT / "sdk")
+LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
+
+
+def build(target: Path) -> list[Path]:
+    """Both wheels."""
+    for source in SOURCES:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+        subprocess.run(command, cwd=source, check=True, stdout=subprocess.DEVNULL, env=_environment())
+    return sorted(target.glob("*.whl"))
+
+
+def _environment() -> dict[str, str]:
+    """Without a date of the caller's: hatchling then takes a constant."""
+    return {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+
+
+def components() -> list[dict[str, object]]:
+    """What the wheels need at run time with all their extras, as pinned, in CycloneDX's form."""
+    pinned = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    found: dict[str, dict[str, object]] = {}
+    waiting = [Requirement(each) for each in _declared()]
+    while waiting:
+        wanted = waiting.pop()
+        name = _normal(wanted.name)
+        if name in found or name.startswith("lattice-hpc") or not _applies(wanted, ""):
+            continue
+        try:
+            known = distribution(name)
+        except PackageNotFoundError:
+            raise SystemExit(f"dist: {name} is not installed; run make venv") from None
+        number = pinned.get(name, known.version)
+        found[name] = {
+            "type": "library",
+            "name": name,
+            "version": number,
+            "purl": f"pkg:pypi/{name}@{number}",
+            "licenses": [{"license": {"name": _license(known)}}],
+        }
+        waiting += [each for each in map(Requirement, known.requires or ()) if _applies(each, *wanted.extras)]
+    return [found[name] for name in sorted(found)]
+
+
+def _declared() -> Iterator[str]:
+    for source in SOURCES:
+        project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+        yield from project["dependencies"]
+        for extra in set(project["optional-dependencies"]) - {"dev"}:
+            yield from project["optional-dependencies"][extra]
+
+
+def _applies(wanted: Requirement, *extras: str) -> bool:
+    return wanted.marker is None or any(wanted.marker.evaluate({**LINUX, "extra": extra}) for extra in extras or ("",))
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _license(known: Distribution) -> str:
+    told = known.metadata.get("License-Expression") or known.metadata.get("License") or ""
+    classes = [
+        line.rsplit("::", 1)[-1].strip() for line in known.metadata.get_all("Classifier") or () if "License ::" in line
+    ]
+    return told if told and len(told) <= 60 else ", ".join(classes) or "unknown"
+
+
+def bill_of_materials(number: str) -> str:
+    about = {"type": "application", "name": "lattice-hpc", "version": number}
+    content = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {**about, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": components(),
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def main(folder: str = "dist") -> None:
+    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    target = (ROOT / folder).absolute()
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    build(target)
+    (target / f"lattice-hpc-{number}.cdx.json").write_text(bill_of_materials(number))
+    files = sorted(path for path in target.iterdir() if path.is_file())
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    (target / "SHA256SUMS").write_text(sums)
+    print(sums, end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
