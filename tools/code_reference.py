@@ -172,7 +172,7 @@ def configuration() -> list[str]:
         }
         hints = get_type_hints(kind, include_extras=True)
         for field in fields(kind):
-            inner = _struct_of(hints[field.name])
+            inner = struct_of(hints[field.name])
             if inner is not None:
                 shown = "table" if get_origin(hints[field.name]) is not list else "list of tables"
                 text = f"see [{_joined(path, field.name)}](#{_joined(path, field.name).replace('.', '')})"
@@ -192,12 +192,12 @@ def _joined(path: str, name: str) -> str:
 def _sections(kind: type[Struct], path: str) -> Iterator[tuple[str, type[Struct]]]:
     yield path, kind
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        inner = _struct_of(hint)
+        inner = struct_of(hint)
         if inner is not None:
             yield from _sections(inner, _joined(path, name))
 
 
-def _struct_of(hint: Any) -> type[Struct] | None:  # noqa: ANN401 - any annotation
+def struct_of(hint: Any) -> type[Struct] | None:  # noqa: ANN401 - any annotation
     inner = get_args(hint)[0] if get_origin(hint) is list else hint
     return inner if isinstance(inner, type) and issubclass(inner, Struct) else None
 
@@ -239,14 +239,18 @@ def _default(field: FieldInfo, hint: Any) -> str:  # noqa: ANN401 - any annotati
     value = field.default_factory() if field.default is NODEFAULT else field.default
     if value in ("", [], {}, None):
         return ""
-    if any(isinstance(mark, DurationText) for mark in get_args(hint)):
-        return f"`{_duration(float(value))}`"
+    if is_duration(hint):
+        return f"`{duration_text(float(value))}`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:,}`" if isinstance(value, int) else f"`{value}`"
 
 
-def _duration(seconds: float) -> str:
+def is_duration(hint: Any) -> bool:  # noqa: ANN401 - any annotation
+    return any(isinstance(mark, DurationText) for mark in get_args(hint))
+
+
+def duration_text(seconds: float) -> str:
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:,.0f}{unit}"

@@ -80,7 +80,7 @@ def _normal(name: str) -> str:
 
 
 def _license(known: Distribution) -> str:
-    told = known.metadata.get("License-Expression") or known.metadata.get("License") or ""
+    told = next((text for name in ("License-Expression", "License") for text in known.metadata.get_all(name) or ()), "")
     classes = [
         line.rsplit("::", 1)[-1].strip() for line in known.metadata.get_all("Classifier") or () if "License ::" in line
     ]

@@ -19,7 +19,7 @@ from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import code_reference, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
+from tools import code_reference, config_examples, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
 
 TARGET = ROOT / "docs" / "reference"
 MIGRATING = ROOT / "docs" / "guide" / "migrating-from-slurm.md"
@@ -118,6 +118,7 @@ def pages(*, is_fresh: bool = False) -> dict[str, str]:
         "rest.md": rest(),
         "permissions.md": permissions(),
         **code_reference.pages(NOTE),
+        **{f"../../src/lattice/config/examples/{name}": text for name, text in config_examples.files().items()},
         "openapi.json": openapi.generate(is_fresh=is_fresh),
         "../guide/migrating-from-slurm.md": slurm_options.spliced(MIGRATING.read_text()),
     }

@@ -1,5 +1,6 @@
 """The configuration file of lattice-agent, and what --check-config says."""
 
+import re
 import socket
 from pathlib import Path
 
@@ -94,3 +95,14 @@ def test_a_check_tries_the_servers_if_asked_to(config: Path, capsys: pytest.Capt
         assert f"server {away}: cannot be reached: Connection refused\n" in capsys.readouterr().out
     assert main(["--config", str(config), "--connect"]) == 2
     assert "--connect needs --check-config" in capsys.readouterr().err
+
+
+def test_the_example_has_every_key_and_is_a_file_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--example-config"])
+    printed = capsys.readouterr().out
+    (tmp_path / "agent.yaml").write_text(printed)
+    options = build_parser().parse_args(with_file(build_parser(), ["--config", str(tmp_path / "agent.yaml")]))
+    assert (options.node_id, str(options.state_dir)) == ("n1", "/var/lib/lattice/agent")
+    keys = {action.dest for action in build_parser()._actions} - OWN_FLAGS
+    assert keys == set(re.findall(r"^(?:# )?([a-z_]+): \S+", printed, re.MULTILINE)) & keys

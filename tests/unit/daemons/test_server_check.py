@@ -102,7 +102,7 @@ def test_a_store_that_cannot_be_is_refused_by_its_key(tmp_path: Path, keys: dict
 
 def test_a_bucket_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lattice.integrations.s3.store", None)
-    with pytest.raises(ConfigError, match=r"install lattice\[s3\]"):
+    with pytest.raises(ConfigError, match=r"install lattice-hpc\[s3\]"):
         object_store_of(with_store(tmp_path, bucket="b-1", key_id="k", key_secret="s"))
 
 

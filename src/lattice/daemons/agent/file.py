@@ -4,17 +4,26 @@ The keys are those of the parser itself, so that a new flag is a key at once.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
 from lattice.config.load import ConfigError, read
 from lattice.config.schema import DurationText
 
-OWN_FLAGS = frozenset({"help", "config", "check_config", "connect"})  # of the command line alone
+OWN_FLAGS = frozenset({"help", "config", "check_config", "connect", "example_config"})  # of the command line alone
 LISTS = frozenset({"servers", "enroll_servers", "features"})  # flags whose value is `a,b,c`
+
+# What an agent of the packaged unit begins with.
+EXAMPLE = {
+    "node_id": "n1",
+    "state_dir": "/var/lib/lattice/agent",
+    "token_file": "/etc/lattice/agent-token",
+    "servers": "[s1.example.org:50052, s2.example.org:50052, s3.example.org:50052]",
+}
 
 Seconds = Annotated[float, DurationText()]
 Words = str | list[str]
@@ -30,6 +39,34 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--connect", action="store_true", help="with --check-config: also try to reach each of the servers"
     )
+    parser.add_argument(
+        "--example-config",
+        action=_PrintExample,
+        nargs=0,
+        help="print a configuration file with every key and its meaning, and exit",
+    )
+
+
+class _PrintExample(argparse.Action):
+    """Needs no other flag, so it acts while the line is read."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: object) -> NoReturn:
+        sys.stdout.write(example(parser))
+        raise SystemExit(0)
+
+
+def example(parser: argparse.ArgumentParser) -> str:
+    """A file with what every agent needs, and all other keys behind `#`."""
+    lines = [
+        "# Keys of lattice-agent. Those behind `#` are not set. Check the file with: lattice-agent --config FILE --check-config"
+    ]
+    for action in parser._actions:
+        if action.dest not in OWN_FLAGS:
+            meaning = (action.help or "") % {**vars(action), "prog": parser.prog}
+            given = EXAMPLE.get(action.dest)
+            value = given or ("true" if action.nargs == 0 else action.metavar or "TEXT")
+            lines += ["", f"# {meaning}", f"{'' if given else '# '}{action.dest}: {value}"]
+    return "\n".join([*lines, ""])
 
 
 def with_file(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:

@@ -41,6 +41,16 @@ _USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
 _log = logging.getLogger(__name__)
 
 
+class _PrintExample(argparse.Action):
+    """Needs no configuration, so it acts while the line is read."""
+
+    def __call__(self, _parser: object, _namespace: object, kind: object, _flag: str | None = None) -> NoReturn:
+        from importlib.resources import files
+
+        sys.stdout.write(files("lattice.config").joinpath("examples", f"{kind}.yaml").read_text(encoding="utf-8"))
+        raise SystemExit(0)
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-server",
@@ -56,6 +66,12 @@ def build_parser() -> argparse.ArgumentParser:
         dest="overrides",
         metavar="KEY=VALUE",
         help="override one setting of the file, e.g. node_agent.grace_period_s=2; may be repeated",
+    )
+    parser.add_argument(
+        "--example-config",
+        action=_PrintExample,
+        choices=("minimal", "production"),
+        help="print a configuration file with every key, its meaning and its default, and exit",
     )
     parser.add_argument(
         "--show-config", action="store_true", help="print the effective configuration without secrets, and exit"
