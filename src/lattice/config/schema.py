@@ -19,8 +19,13 @@ Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5
 
 
 class LogSection(Struct, frozen=True, kw_only=True):
+    """`kind` is about the log that the state is made of; the other keys are about messages."""
+
     # where the log of a single server is kept; `memory` is for tests and loses everything at the end
     kind: Literal["sqlite", "memory"] = "sqlite"
+    file: str = ""  # file for messages, reopened on SIGHUP; empty = stderr
+    size: Annotated[int, Meta(ge=1 << 20)] = 1 << 30  # largest size of that file in bytes; then it becomes FILE.1
+    count: Annotated[int, Meta(ge=1, le=100)] = 7  # most files that are kept
 
 
 class PeerSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""JSON lines on stderr: timestamp, level, component, message, and what a call hands over in `extra`.
+"""JSON lines on stderr or in a file: timestamp, level, component, message, and what a call hands over in `extra`.
 
 A line costs what an agent pays for each run that it starts, so nothing is gathered that no line shows.
 """
@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import shutil
+import signal
 import stat
 import sys
 import time
@@ -15,6 +16,8 @@ from collections.abc import Mapping
 from typing import TextIO
 
 import msgspec
+
+from lattice.observe.log_files import LogFile, LogFileHandler
 
 LIMIT_BYTES = 16 << 20
 LINES_UNCHECKED = 200
@@ -109,14 +112,19 @@ def _plain_file(stream: TextIO) -> int:
     return fd
 
 
-def configure(component: str, level: str, *, fields: Mapping[str, str] | None = None) -> None:
-    """Send every record of this process from `level` on to stderr as JSON; replaces earlier handlers.
+def configure(
+    component: str, level: str, *, fields: Mapping[str, str] | None = None, file: LogFile | None = None
+) -> None:
+    """Send every record of this process from `level` on to the file or stderr as JSON; replaces earlier handlers.
 
-    Raises ValueError for a level that is none of LEVELS.
+    SIGHUP reopens the file. Raises ValueError for a level that is none of LEVELS, OSError for a file that cannot be written.
     """
     if level.lower() not in LEVELS:
         raise ValueError(f"unknown log level {level!r}: one of {', '.join(LEVELS)}")
-    handler = BoundedHandler(sys.stderr)
+    handler: logging.Handler = BoundedHandler(sys.stderr)
+    if file is not None:
+        handler = written = LogFileHandler(file)
+        written.reopen_on(signal.SIGHUP)
     handler.setFormatter(JsonFormatter(component, fields or {}))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # What the library would look up for each record and no line shows (the manual of `logging`, "Optimization").

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from lattice.config.load import ConfigError
 from lattice.config.redaction import redacted
-from lattice.config.schema import ApiSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
+from lattice.config.schema import ApiSection, LogSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
 from lattice.config.secrets import SecretError
 from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.programs import server_check
@@ -98,6 +99,12 @@ def with_store(tmp_path: Path, **keys: object) -> ServerConfig:
 def test_a_store_that_cannot_be_is_refused_by_its_key(tmp_path: Path, keys: dict[str, object], why: str) -> None:
     with pytest.raises((ConfigError, SecretError), match=why):
         object_store_of(with_store(tmp_path, **keys))
+
+
+def test_a_log_file_in_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    log = LogSection(file=str(tmp_path / "none" / "server.log"))
+    with pytest.raises(ConfigError, match=r"log\.file: .*none, or it does not exist"):
+        check_surroundings(replace(config(tmp_path), log=log))
 
 
 def test_a_bucket_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

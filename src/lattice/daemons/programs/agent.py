@@ -42,6 +42,7 @@ from lattice.daemons.agent.hardware import BadHardware, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
+from lattice.observe.log_files import LogFile
 from lattice.observe.logging import LEVELS, configure
 from lattice.observe.service_manager import ServiceManager
 from lattice.ports.quorum.object_store import ObjectStore
@@ -78,6 +79,21 @@ def build_parser() -> argparse.ArgumentParser:
     _add_hooks(add)
     add_listener_option(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
+    add("--log-file", default="", metavar="FILE", help="file for log messages, reopened on SIGHUP (default: stderr)")
+    add(
+        "--log-size",
+        type=_positive,
+        default=1 << 30,
+        metavar="BYTES",
+        help="largest size of that file (default: 1 GiB)",
+    )
+    add(
+        "--log-count",
+        type=_positive,
+        default=7,
+        metavar="N",
+        help="most log files that are kept (default: %(default)s)",
+    )
     return parser
 
 
@@ -522,6 +538,15 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
             keeping.cancel()
 
 
+def _configure_logging(options: argparse.Namespace) -> None:
+    """Raises CannotStart."""
+    file = LogFile(options.log_file, options.log_size, options.log_count) if options.log_file else None
+    try:
+        configure("agent", options.log_level, fields={"node_id": options.node_id}, file=file)
+    except OSError as error:
+        raise CannotStart(f"--log-file: cannot write {options.log_file}: {error.strerror}") from error
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if any(word.partition("=")[0] == "--hollow" for word in words):
@@ -541,7 +566,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise CannotStart("--connect needs --check-config")
         if settings.scratch_dir is not None:
             make_scratch_dir(settings.scratch_dir)
-        configure("agent", options.log_level, fields={"node_id": options.node_id})
+        _configure_logging(options)
         lock = take_state_dir(settings.state_dir)
     except (CannotStart, ConfigError) as error:
         sys.stderr.write(f"lattice-agent: {error}\n")

@@ -23,6 +23,7 @@ from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.outside.vaults import vault_of
 from lattice.daemons.server.http_limits import use_all_descriptors
+from lattice.observe.log_files import LogFile
 from lattice.observe.logging import configure
 from lattice.observe.service_manager import ServiceManager
 from lattice.quorum.etcd.start_mode import StartMode
@@ -179,6 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _leave(_report_check(config, connect=options.connect))
         if options.connect:
             raise ConfigError("--connect needs --check-config")
+        _write_log_file(config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     if options.recover_from is not None or options.from_object_store:
@@ -195,6 +197,17 @@ def _init(words: Sequence[str]) -> int:
         return init(words)
     except ConfigError as error:
         return _complain(error, EXIT_USAGE)
+
+
+def _write_log_file(config: ServerConfig) -> None:
+    """Sends messages to the configured file, if there is one. Raises ConfigError."""
+    about = config.log
+    if about.file:
+        file = LogFile(about.file, about.size, about.count)
+        try:
+            configure("server", config.log_level, fields={"server": config.name}, file=file)
+        except OSError as error:
+            raise ConfigError(f"log.file: cannot write {about.file}: {error.strerror}") from error
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:

@@ -17,6 +17,8 @@ OVER_THE_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "lustre", "9p", "af
 def check_surroundings(config: ServerConfig) -> None:
     """Raises ConfigError for what would keep this server from starting here."""
     _check_data_dir(Path(config.data_dir))
+    if config.log.file and not os.access(folder := Path(config.log.file).absolute().parent, os.W_OK | os.X_OK):
+        raise ConfigError(f"log.file: this user may not write to {folder}, or it does not exist")
     for key, text in _listens(config):
         try:
             check_free(parse_listen(text, key), key)
