@@ -72,6 +72,7 @@ def test_wrong_ways_are_closed_with_a_reason(cluster: LocalCluster, alloc: str) 
         nobody = Person(stranger)
         nobody.listen()
         assert (stranger.close_code, "token" in str(nobody.last("error")["message"])) == (4401, True)
+    assert "handshake" not in (cluster.directory / "server.log").read_text()
 
 
 def test_the_shell_of_a_session_is_a_websocket_too(cluster: LocalCluster) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator
 from socket import socket
 
@@ -37,10 +38,16 @@ class RestServer(uvicorn.Server):
         return task
 
 
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """uvicorn takes a handshake that we refuse with an HTTP status for a mistake of ours; any caller could fill the log with that."""
+    return record.msg != "ASGI callable returned without completing handshake."
+
+
 def server_settings(
     app: ASGIApp, http: type[HttpConnection], *, patience_s: int, has_sockets: bool = False
 ) -> uvicorn.Config:
     """Settings of every listener: our own log, no trusted proxy headers, WebSockets only where there are terminals."""
+    logging.getLogger("uvicorn.error").addFilter(is_worth_a_line)
     return uvicorn.Config(
         app,
         http=http,
