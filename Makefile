@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -78,6 +78,11 @@ changelog: venv  ## fold the fragments of changes/ into CHANGELOG.md: make chang
 
 dist: venv  ## build both wheels, their checksums and a list of all components into dist/
 	@$(BIN)/python tools/dist.py
+
+deb: venv  ## build Debian packages of all parts into dist/
+	@tools/system-packages deb
+	@$(BIN)/python tools/dist.py >/dev/null
+	@$(BIN)/python tools/deb.py
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov

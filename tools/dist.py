@@ -44,8 +44,8 @@ def components() -> list[dict[str, object]]:
     waiting = [Requirement(each) for each in _declared()]
     while waiting:
         wanted = waiting.pop()
-        name = _normal(wanted.name)
-        if name in found or name.startswith("lattice-hpc") or not _applies(wanted, ""):
+        name = normal(wanted.name)
+        if name in found or name.startswith("lattice-hpc") or not applies(wanted, ""):
             continue
         try:
             known = distribution(name)
@@ -59,7 +59,7 @@ def components() -> list[dict[str, object]]:
             "purl": f"pkg:pypi/{name}@{number}",
             "licenses": [{"license": {"name": _license(known)}}],
         }
-        waiting += [each for each in map(Requirement, known.requires or ()) if _applies(each, *wanted.extras)]
+        waiting += [each for each in map(Requirement, known.requires or ()) if applies(each, *wanted.extras)]
     return [found[name] for name in sorted(found)]
 
 
@@ -71,11 +71,11 @@ def _declared() -> Iterator[str]:
             yield from project["optional-dependencies"][extra]
 
 
-def _applies(wanted: Requirement, *extras: str) -> bool:
+def applies(wanted: Requirement, *extras: str) -> bool:
     return wanted.marker is None or any(wanted.marker.evaluate({**LINUX, "extra": extra}) for extra in extras or ("",))
 
 
-def _normal(name: str) -> str:
+def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
