@@ -51,7 +51,7 @@ def test_output_above_the_limit_keeps_its_newest_part(
     assert read_output(str(path), 0, 30) == (base, expected[base : base + 30])
     assert read_output(str(path), lines * 10 - 5, 99) == (lines * 10 - 5, expected[-5:])
     names = {entry.name for entry in shim.run_dir(1).iterdir()}
-    assert names == {"stdout", "stdout.base", "status.json"}
+    assert names == {"stdout", "stdout.base", "stdout.times", "status.json"}
 
 
 def test_reader_sees_every_byte_in_its_place_while_the_file_turns_over(

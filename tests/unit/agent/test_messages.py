@@ -32,7 +32,7 @@ def test_the_agent_tells_the_version_that_is_installed() -> None:
         runs_as_root=False,
         agent_user="ada",
     )
-    assert messages.register(facts, ()).register.agent_version == version("lattice")
+    assert messages.register(facts, ()).register.agent_version == version("lattice-hpc")
 
 
 def test_agent_and_shim_mean_the_same_socket() -> None:

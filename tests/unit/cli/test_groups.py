@@ -60,7 +60,7 @@ def test_logs_of_a_group_are_those_of_its_tasks_that_ran(api: FakeApi, cli: Cli)
     api.on("GET", "/allocations", {"items": [started[0], waiting, started[1]]})
     api.on("GET", "/allocations/a17_0/logs", Reply(raw=b"zero\n"))
     api.on("GET", "/allocations/a17_2/logs", Reply(raw=b"two\n"))
-    assert cli("logs", "a17").out == "==> a17_0 <==\nzero\n==> a17_2 <==\ntwo\n"
+    assert cli("logs", "a17", "--stdout").out == "==> a17_0 <==\nzero\n==> a17_2 <==\ntwo\n"
 
 
 def test_logs_that_are_refused_for_another_reason_stay_refused(api: FakeApi, cli: Cli) -> None:

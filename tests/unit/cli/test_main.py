@@ -34,7 +34,9 @@ def test_a_table_and_an_exit_code(api: FakeApi, variables: dict[str, str]) -> No
 
 def test_a_reader_that_goes_away_is_no_error(api: FakeApi, variables: dict[str, str]) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"line\n" * 2_000_000))
-    program = subprocess.Popen([PROGRAM, "logs", "a17"], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program = subprocess.Popen(
+        [PROGRAM, "logs", "a17", "--stdout"], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     with program:
         assert program.stdout is not None
         assert program.stderr is not None
