@@ -183,7 +183,7 @@ def _same_release(release: str, name: str) -> Iterator[Finding]:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        own = version("lattice")
+        own = version("lattice-hpc")
     except PackageNotFoundError:
         return
     if release and own != release:
