@@ -345,8 +345,9 @@ class Room:
     def shortage(self, demand: Demand, rows: Rows, end: int) -> str | None:
         """Which sum, with figures, would be exceeded if the rows were given away; None when none would."""
         if self.power is not None:
-            more = self._power_of(demand, rows)
-            if not self.power.fits(more, end):
+            since, watts = self._power_of(demand, rows, end)
+            if len(watts) and not self.power.fits_from(since, watts, end):
+                more = int(watts.sum())
                 return f"waiting for power: busy nodes draw {self.power.used()} of {self.power.limit} W, {more} W more needed"
         if self.storage is not None and not self.storage.fits(_mbps(demand.request), end):
             used, limit = self.storage.used() / 1000, self.storage.limit / 1000
@@ -356,7 +357,8 @@ class Room:
 
     def _charge(self, demand: Demand, rows: Rows, end: int) -> None:
         if self.power is not None:
-            self.power.take(self.now, end, self._power_of(demand, rows))
+            for since, watts in zip(*(column.tolist() for column in self._power_of(demand, rows, end)), strict=True):
+                self.power.take(since, end, watts)
         if self.storage is not None:
             self.storage.take(self.now, end, _mbps(demand.request))
 
@@ -365,12 +367,13 @@ class Room:
         for total, amount in self.charges(demand):
             total.take(start, end, sign * amount)
 
-    def _power_of(self, demand: Demand, rows: Rows) -> int:
-        """What the rows draw more than now. A share on a node that is busy already costs nothing."""
+    def _power_of(self, demand: Demand, rows: Rows, end: int) -> tuple[Ints, Ints]:
+        """From when on which of the rows draw more until `end`, and how much: a share on a busy node costs nothing until the others there end."""
+        since: Ints = np.full(len(rows), self.now, np.int64)
         if not demand.is_whole:
-            rows = rows[self.free[rows]]
-        nodes = self.snapshot.nodes
-        return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())
+            since = np.maximum(np.where(self.free[rows], self.now, self._busy_until()[rows]), self.now)
+        nodes, longer = self.snapshot.nodes, since < end
+        return since[longer], nodes.kind_table.power_w[nodes.kind[rows[longer]]].astype(np.int64)
 
     def _power_sum(self) -> Sum:
         nodes, end = self.snapshot.nodes, self._busy_until()
