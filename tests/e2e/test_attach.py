@@ -50,7 +50,8 @@ def test_a_terminal_is_left_and_taken_up_again(cluster: LocalCluster, alloc: str
     window.until("detached from", f"come back with: lattice attach {alloc} --terminal 0", "here>")
     window.type(f"clear; lattice attach {alloc} --terminal 0")
     assert "detached" not in window.until("30 100", "there>")
-    window.type("sleep 600")
+    window.type("echo $((40 + 2)); sleep 600")
+    window.until("42")  # the interrupt key discards what was typed and not yet read
     window.press("C-c")
     window.type("echo $x; exit 7")
     window.until("kept")

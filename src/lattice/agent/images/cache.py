@@ -38,6 +38,7 @@ LOOPS = Path("/sys/block")
 MAX_KNOWN_FILES = 10_000
 DEFAULT_MIN_FREE = 1 << 30
 SHARE_OF_DISK = 0.8
+EVICT_TRIES, EVICT_PAUSE_S = 25, 0.02  # half a second
 HELD_S = 300.0  # between the fetch and the mount of an image nothing else shows that it is needed
 MIN_DIGITS = 8  # of a digest that names an image
 UNPACKING = ".unpack"
@@ -330,7 +331,13 @@ class ImageCache:
             return "it is pinned"
         if digest in self.in_use():
             return "work uses it"
-        return "" if self._evict(digest) else "it is being fetched"
+        was_there = self.path(digest).exists()
+        for _ in range(EVICT_TRIES):
+            # Agents that share a cache may all be told to: whoever is first removes it.
+            if self._evict(digest) or (was_there and not self.path(digest).exists()):
+                return ""
+            time.sleep(EVICT_PAUSE_S)
+        return "it is being fetched"
 
     def _make_room(self, image: ImageOrder, size: int) -> None:
         """Removes images that were not used for long, where it has to be. Raises CacheFull."""

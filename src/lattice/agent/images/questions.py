@@ -131,12 +131,13 @@ class ImageQuestions:
 
     def _state(self, fetcher: ImageFetcher) -> NodeImagesTold:
         cache = fetcher.cache
-        entries, mounted = cache.entries(), cache.in_use()
-        capacity, free = cache.space()
+        # Before what is there: an image that arrives meanwhile is told twice, and never not at all.
         coming = {each.digest: each for each in fetcher.coming()}
         for digest, image in list(self._warming.items()):
             waiting = ComingImage(reference=image.reference, digest=digest, total=image.size)
             coming.setdefault(digest, waiting)
+        entries, mounted = cache.entries(), cache.in_use()
+        capacity, free = cache.space()
         return NodeImagesTold(
             capacity=capacity,
             used=sum(entry.size for entry in entries.values()),
