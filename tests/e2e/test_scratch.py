@@ -71,11 +71,15 @@ def test_scratch_of_a_size_is_full_at_that_size_and_gone_afterwards(cluster: Loc
     require_program("mke2fs")
     assert "scratch" in cluster.nodes()["n1"]["features"]
     write = "head -c 100M /dev/zero > $LATTICE_SCRATCH/much; echo $?; rm $LATTICE_SCRATCH/much; echo ok > /tmp/little; cat /tmp/little"
-    done = cluster.run(
-        f"{write}; lattice launch -n 1 cat $LATTICE_SCRATCH/tmp/little", resources=SHARE, cwd="/", scratch="32M"
+    ready = place / "written"
+    run = cluster.submit(f"{write}; touch {ready}; sleep 600", resources=SHARE, cwd="/", scratch="32M")
+    eventually(lambda: ready.exists() or None, "the file system to be full")
+    assert "No space left on device" in cluster.logs(run["id"], "stderr")
+    step = cluster.cli(
+        "launch", "--alloc", run["id"], "-n", "1", "sh", "-c", "cat $LATTICE_SCRATCH/tmp/little", cwd=Path("/")
     )
-    assert cluster.logs(done["id"]) == "1\nok\nok\n"
-    assert "No space left on device" in cluster.logs(done["id"], "stderr")
+    assert (cluster.logs(run["id"]), step.stdout) == ("1\nok\n", "ok\n")
+    cluster.delete(f"/allocations/{run['id']}")
     eventually(lambda: not list((place / "scratch" / "n1").iterdir()) or None, "the scratch directories to go")
 
     def is_detached() -> bool | None:

@@ -333,7 +333,7 @@ class ImageCache:
             return "work uses it"
         was_there = self.path(digest).exists()
         for _ in range(EVICT_TRIES):
-            # Agents that share a cache may all be told to: whoever is first removes it.
+            # Agents that share a cache may all get the order: the first of them removes it.
             if self._evict(digest) or (was_there and not self.path(digest).exists()):
                 return ""
             time.sleep(EVICT_PAUSE_S)

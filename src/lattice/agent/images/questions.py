@@ -131,7 +131,7 @@ class ImageQuestions:
 
     def _state(self, fetcher: ImageFetcher) -> NodeImagesTold:
         cache = fetcher.cache
-        # Before what is there: an image that arrives meanwhile is told twice, and never not at all.
+        # Before what is there: an image that arrives meanwhile is in both lists, and never in none.
         coming = {each.digest: each for each in fetcher.coming()}
         for digest, image in list(self._warming.items()):
             waiting = ComingImage(reference=image.reference, digest=digest, total=image.size)

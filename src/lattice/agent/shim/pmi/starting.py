@@ -47,6 +47,12 @@ class Doors:
     def numbers(self) -> list[int]:
         return [*self.ranks.values(), *(each.fileno() for each in (self.pmix, self.nodes) if each is not None)]
 
+    def give_to(self, uid: int) -> None:
+        """Lets the kernel count the ports as the user's, as the service behind them will be."""
+        for listener in (self.pmix, self.nodes):
+            if listener is not None and os.geteuid() == 0:
+                os.fchown(listener.fileno(), uid, -1)
+
     def close(self) -> None:
         """Harmless when repeated."""
         for fd in self.ranks.values():
@@ -77,8 +83,10 @@ class PmiService:
         "since_s",
     )
 
-    def __init__(self, plan: PmiPlan, ranks: list[int], fork: Callable[[Doors, int, float], int]) -> None:
-        """`fork` makes the process. OSError leaves nothing open."""
+    def __init__(
+        self, plan: PmiPlan, ranks: list[int], fork: Callable[[Doors, int, float], int], uid: int = -1
+    ) -> None:
+        """`fork` makes the process, which will be `uid`'s. OSError leaves nothing open."""
         self.pid = 0
         self.control = -1
         self.inbox = bytearray()
@@ -96,6 +104,7 @@ class PmiService:
         self._poll: select.epoll | None = None  # sees all doors
         try:
             self._open(plan, ranks)
+            self._doors.give_to(uid)
         except OSError:
             self.close()
             raise
@@ -252,7 +261,7 @@ def offer_service(
         def fork(doors: Doors, control: int, since_s: float) -> int:
             return _fork(plan, launch, group, inheritance, doors, control, since_s)
 
-        service = PmiService(plan, ranks, fork)
+        service = PmiService(plan, ranks, fork, launch.uid)
     except (OSError, ValueError) as error:
         return None, f"cannot start the PMI service: {error}"
     return service, ""
