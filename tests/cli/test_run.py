@@ -87,7 +87,7 @@ def test_an_interrupt_asks_and_detaching_leaves_the_work_alone(cluster: LocalClu
         shell.type("d\n")
         assert shell.ends() == 130
     assert f"lattice logs -f {allocation_id}" in shell.seen
-    assert cluster.allocation(allocation_id)["state"] == "Running"
+    cluster.wait_state(allocation_id, "Running")  # its first line may come before the node has said that it started
 
 
 def test_a_second_interrupt_cancels(cluster: LocalCluster) -> None:

@@ -207,8 +207,9 @@ class Room:
     def shortage(self, demand: Demand, rows: Rows, end: int) -> str | None:
         """Which sum, with figures, would be exceeded if the rows were given away; None when none would."""
         if self.power is not None:
-            more = self._power_of(demand, rows)
-            if not self.power.fits(more, end):
+            since, watts = self._power_of(demand, rows, end)
+            if len(watts) and not self.power.fits_from(since, watts, end):
+                more = int(watts.sum())
                 return f"waiting for power: busy nodes draw {self.power.used()} of {self.power.limit} W, {more} W more needed"
         if self.storage is not None and not self.storage.fits(_mbps(demand.request), end):
             used, limit = self.storage.used() / 1000, self.storage.limit / 1000
@@ -218,7 +219,8 @@ class Room:
 
     def _charge(self, demand: Demand, rows: Rows, end: int) -> None:
         if self.power is not None:
-            self.power.take(self.now, end, self._power_of(demand, rows))
+            for since, watts in zip(*(column.tolist() for column in self._power_of(demand, rows, end)), strict=True):
+                self.power.take(since, end, watts)
         if self.storage is not None:
             self.storage.take(self.now, end, _mbps(demand.request))
 
@@ -226,17 +228,22 @@ class Room:
         for total, amount in self.charges(demand):
             total.take(start, end, sign * amount)
 
-    def _power_of(self, demand: Demand, rows: Rows) -> int:
-        """What the rows draw more than now. A share on a node that is busy already costs nothing."""
+    def _power_of(self, demand: Demand, rows: Rows, end: int) -> tuple[Ints, Ints]:
+        """From when on which of the rows draw more until `end`, and how much."""
+        since: Ints = np.full(len(rows), self.now, np.int64)
         if not demand.is_whole:
-            rows = rows[self.free[rows]]
-        nodes = self.snapshot.nodes
-        return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())
+            since = np.maximum(np.where(self.free[rows], self.now, self._busy_until()[rows]), self.now)
+        nodes, longer = self.snapshot.nodes, since < end
+        return since[longer], nodes.kind_table.power_w[nodes.kind[rows[longer]]].astype(np.int64)
+
+    def _busy_until(self) -> Ints:
+        held = self.holdings()
+        end: Ints = np.zeros(len(self.snapshot.nodes.ids), np.int64)
+        np.maximum.at(end, held.node, held.end)
+        return end
 
     def _power_sum(self) -> Sum:
-        nodes, held = self.snapshot.nodes, self.holdings()
-        end: Ints = np.zeros(len(nodes.ids), np.int64)
-        np.maximum.at(end, held.node, held.end)
+        nodes, end = self.snapshot.nodes, self._busy_until()
         busy = np.flatnonzero(end)
         return Sum(self.snapshot.budgets.power_w, self.now, end[busy], nodes.kind_table.power_w[nodes.kind[busy]])
 

@@ -27,6 +27,13 @@ class Sum:
         times, used = self._profile()
         return not amount or bool(used[times < end].max() + amount <= self.limit)
 
+    def fits_from(self, starts: Ints, amounts: Ints, end: int) -> bool:
+        """The same for several amounts, each from a moment of its own on."""
+        times, used = self._profile()
+        moments = np.union1d(times[times < end], starts)
+        more = (amounts * (starts <= moments[:, np.newaxis])).sum(axis=1)
+        return bool((used[np.searchsorted(times, moments, side="right") - 1] + more).max() <= self.limit)
+
     def used(self) -> int:
         return int(self._profile()[1][0])
 
