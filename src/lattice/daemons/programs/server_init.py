@@ -214,7 +214,7 @@ def _token(secret: str, admin: str) -> str:
 
 
 def _unit(name: str, program: Path, folder: Path) -> str:
-    """The unit of deploy/systemd, of which `units` has copies, with the paths of this installation."""
+    """The unit, to which deploy/systemd has a link, with the paths of this installation."""
     text = (Path(__file__).with_name("units") / name).read_text(encoding="utf-8")
     return text.replace("/opt/lattice/bin", str(program)).replace("/etc/lattice", str(folder))
 
