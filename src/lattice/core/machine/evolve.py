@@ -19,12 +19,13 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.folds.admission import AdmissionEvent, evolve_admission
-from lattice.core.machine.folds.drift import DriftEvent, evolve_drift
+from lattice.core.machine.folds.admission import evolve_admission
+from lattice.core.machine.folds.drift import evolve_drift
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
+from lattice.core.machine.folds.site import evolve_site
 from lattice.core.machine.folds.specified import evolve_specification
 from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
-from lattice.core.machine.state import SnapshotPointer, State
+from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import Node, NodeState, Share, Tenure
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
@@ -46,7 +47,13 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_end(state, event, at)
         case ev.AllocationPaused():
             _paused(state, event, at)
-        case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
+        case (
+            ev.AllocationHeld()
+            | ev.AllocationReleased()
+            | ev.AllocationUpdated()
+            | ev.AllocationsArchived()
+            | ev.TimeLimitNeared()
+        ):
             _evolve_request(state, event)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
             evolve_group(state, event, at)
@@ -54,55 +61,31 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_node(state, event, at)
         case ev.NodeSpecified() | ev.NodeMeasured():
             evolve_specification(state, event, at)
-        case (
-            ev.TenantSet()
-            | ev.ProjectSet()
-            | ev.VclusterSet()
-            | ev.SettingSet()
-            | ev.SnapshotRecorded()
-            | ev.LevelRaised()
-            | ev.ReservationSet()
-            | ev.ReservationDeleted()
-        ):
-            _evolve_administration(state, event)
         case ev.WaitChanged() | ev.TasksUnblocked() | ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
             _evolve_dependency(state, event, at)
-        case (
-            ev.TimeLimitNeared()
-            | ev.NotificationQueued()
-            | ev.NotificationDropped()
-            | ev.NotificationsSettled()
-            | ev.NotifyDefaultSet()
-        ):
-            _evolve_notification(state, event)
-        case ev.AuditRecorded() | ev.AuditKeySet() | ev.AuditSealed() | ev.AuditArchived():
-            _evolve_audit(state, event)
-        case _:
-            _evolve_standing(state, event, at)
-
-
-def _evolve_standing(state: State, event: AdmissionEvent | DriftEvent, at: int) -> None:
-    match event:
         case ev.NodeJudged() | ev.NodeEnrolled():
             evolve_admission(state, event, at)
-        case _:
+        case (
+            ev.DriftNoted()
+            | ev.DriftEscalated()
+            | ev.DriftVerified()
+            | ev.DriftCleared()
+            | ev.BaselineSet()
+            | ev.BaselineUnset()
+            | ev.FingerprintAccepted()
+            | ev.FingerprintForgotten()
+        ):
             evolve_drift(state, event, at)
+        case _:
+            evolve_site(state, event)
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
 _RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
-_RequestEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
-_NodeEvent = ev.NodeRegistered | ev.NodeMoved
-_AdministrationEvent = (
-    ev.TenantSet
-    | ev.ProjectSet
-    | ev.VclusterSet
-    | ev.SettingSet
-    | ev.SnapshotRecorded
-    | ev.LevelRaised
-    | ev.ReservationSet
-    | ev.ReservationDeleted
+_RequestEvent = (
+    ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived | ev.TimeLimitNeared
 )
+_NodeEvent = ev.NodeRegistered | ev.NodeMoved
 
 
 def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
@@ -116,66 +99,6 @@ def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
             _stopping(state, event, at)
         case ev.AllocationRequeued():
             _requeued(state, event, at)
-        case _:
-            assert_never(event)
-
-
-def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
-    """What operators set. Events carry whole records: what a change means was decided before, on the record of that moment."""
-    match event:
-        case ev.TenantSet():
-            state.put_tenant(event.tenant)
-        case ev.ProjectSet():
-            state.put_project(event.project)
-        case ev.VclusterSet():
-            state.put_vcluster(event.vcluster)
-        case ev.SettingSet():
-            state.put_setting(event.key, event.value)
-        case ev.SnapshotRecorded():
-            state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
-        case ev.LevelRaised():
-            state.level = event.level
-        case ev.ReservationSet():
-            state.put_reservation(event.reservation)
-        case ev.ReservationDeleted():
-            state.drop_reservation(event.name)
-        case _:
-            assert_never(event)
-
-
-def _evolve_audit(state: State, event: ev.AuditRecorded | ev.AuditKeySet | ev.AuditSealed | ev.AuditArchived) -> None:
-    match event:
-        case ev.AuditRecorded():
-            state.audit.append(event.added)
-        case ev.AuditKeySet():
-            state.audit.put_key(event.key)
-        case ev.AuditSealed():
-            state.audit.seal(event.seal)
-        case ev.AuditArchived():
-            state.audit.drop_to(event.last)
-        case _:
-            assert_never(event)
-
-
-_NotificationEvent = (
-    ev.TimeLimitNeared | ev.NotificationQueued | ev.NotificationDropped | ev.NotificationsSettled | ev.NotifyDefaultSet
-)
-
-
-def _evolve_notification(state: State, event: _NotificationEvent) -> None:
-    registry = state.notifications
-    match event:
-        case ev.TimeLimitNeared():
-            _change(state, event.number, limit_noted=event.percent)
-        case ev.NotificationQueued():
-            registry.put(event.notification)
-        case ev.NotificationsSettled():
-            for number in (*event.delivered, *event.given_up):
-                registry.drop(number)
-        case ev.NotifyDefaultSet():
-            registry.put_default(event.default)
-        case ev.NotificationDropped():
-            return  # only observers need it; the state keeps nothing
         case _:
             assert_never(event)
 
@@ -243,6 +166,8 @@ def _evolve_request(state: State, event: _RequestEvent) -> None:
             _updated(state, event)
         case ev.AllocationsArchived():
             _archived(state, event)
+        case ev.TimeLimitNeared():
+            _change(state, event.number, limit_noted=event.percent)
         case _:
             assert_never(event)
 
