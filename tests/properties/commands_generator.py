@@ -15,6 +15,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
 from lattice.core.model.nodes.specifications import Specification
 from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal, key_id
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
 from lattice.core.model.work.allocations import (
@@ -400,6 +401,12 @@ class CommandGenerator:
         away = [node.id for node in self.state.nodes.values() if node.state in AWAY]
         return draw_order(self.random, self.state, self.random.choice((*NODES, *away * 4)))
 
+    def deletion(self) -> cmd.AnyCommand:
+        what = self.random.choice((Deletable.PROJECT, Deletable.NODE))
+        away = [node.id for node in self.state.nodes.values() if node.state in AWAY]
+        name = "p1" if what is Deletable.PROJECT else self.random.choice((*NODES, *away * 2))
+        return cmd.DeleteRecord(what=what, name=name, tenant=self.random.choice(tuple(self.state.tenants)))
+
     def reservation(self) -> cmd.AnyCommand:
         rnd = self.random
         name = rnd.choice(("upgrade", "course"))
@@ -441,6 +448,7 @@ class CommandGenerator:
                 cmd.SetProject(project=Project(tenant=tenant.name, name="p1", max_nodes=3), create=rnd.random() < 0.5),
                 cmd.SetSetting(key="archive.after_s", value=str(rnd.randrange(9))),
                 self.reservation(),
+                self.deletion(),
                 cmd.RecordSnapshot(index=self.count, digest="d", sha256="s"),
             )
         )

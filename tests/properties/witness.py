@@ -34,6 +34,7 @@ class Witness:
         findings = [
             *check(self.state),
             *self._refusals(outcome),
+            *self._deletions(envelope),
             *self._allocations(envelope),
             *self._operators(envelope),
             *self._wipes(envelope),
@@ -52,6 +53,19 @@ class Witness:
             and self.groups == self.state.groups
         )
         return [] if unchanged else ["a refused command changed something"]
+
+    def _deletions(self, envelope: cmd.Envelope) -> list[str]:
+        """A node goes by an order, and only when it was idle; what follows speaks of those that are left."""
+        findings = []
+        for name in self.nodes.keys() - self.state.nodes.keys():
+            old = self.nodes.pop(name)
+            self.drifts.pop(name, None)
+            command = envelope.command
+            if not isinstance(command, cmd.DeleteRecord) or command.name != name:
+                findings.append(f"{name} vanished")
+            if old.holders() or old.claimant or old.wipe is not None or old.state is NodeState.READY:
+                findings.append(f"{name} was deleted while it was in use")
+        return findings
 
     def _allocations(self, envelope: cmd.Envelope) -> list[str]:
         findings = []

@@ -83,7 +83,7 @@ def test_a_command_a_field_and_a_value_that_are_new_are_noticed() -> None:
     schema = schema_of_this_release()
     assert list(differences(schema)) == []
     commands = schema["records"]["commands.Envelope"]["fields"]["command"]
-    commands["one_of"] = [kind for kind in commands["one_of"] if kind["record"] != "commands.DrainNode"]
+    commands["one_of"] = [kind for kind in commands["one_of"] if not kind["record"].endswith(".DrainNode")]
     del schema["records"]["commands.SubmitAllocation"]["fields"]["mutex"]
     schema["records"]["commands.SubmitAllocation"]["fields"]["hold"]["enum"].remove("user")
     found = [where for where, _ in differences(schema)]

@@ -85,6 +85,7 @@ ADMIN = Branch(
                 "show": Leaf("admin.tenant:SHOW", "show all details of a tenant"),
                 "update": Leaf("admin.tenant:UPDATE", "change a tenant"),
                 "set-quota": Leaf("admin.tenant:UPDATE", "change the quotas of a tenant"),
+                "delete": Leaf("admin.delete:TENANT", "delete a tenant that nothing uses"),
             },
         ),
         "vcluster": Branch(
@@ -96,6 +97,7 @@ ADMIN = Branch(
                 "update": Leaf("admin.vcluster:UPDATE", "change a vCluster"),
                 "set-config": Leaf("admin.vcluster:UPDATE", "change the settings of a vCluster"),
                 "set-weights": Leaf("admin.weights:SET", "change the scheduling weights of a vCluster"),
+                "delete": Leaf("admin.delete:VCLUSTER", "delete a vCluster that nothing uses"),
             },
         ),
         "reservation": Branch(
@@ -113,6 +115,7 @@ ADMIN = Branch(
                 "create": Leaf("admin.project:CREATE", "create a project"),
                 "list": Leaf("admin.project:LIST", "list projects"),
                 "update": Leaf("admin.project:UPDATE", "change a project"),
+                "delete": Leaf("admin.delete:PROJECT", "delete a project that nothing uses"),
             },
         ),
         "config": Branch(
@@ -181,12 +184,13 @@ ADMIN = Branch(
             },
         ),
         "node": Branch(
-            "import, admit, wipe and approve nodes",
+            "import, admit, wipe, approve and delete nodes",
             {
                 "import": Leaf("admin.node_import:IMPORT", "declare the nodes in a SlurmConf or NodeSpecConf"),
                 "wipe": Leaf("node.orders:WIPE", "erase data that sensitive work may have left on nodes"),
                 "admit": Leaf("admin.admission:ADMIT", "let waiting or revoked nodes into the cluster"),
                 "revoke": Leaf("admin.admission:REVOKE", "end the credentials of nodes at once"),
+                "delete": Leaf("admin.delete:NODE", "delete nodes that are gone for good"),
                 "approve": Leaf("admin.conformance:APPROVE", "return nodes to service after their drift was fixed"),
             },
         ),
@@ -222,6 +226,7 @@ PROJECT = Branch(
         "list": Leaf("admin.project:LIST", "list projects"),
         "create": Leaf("admin.project:CREATE", "create a project"),
         "update": Leaf("admin.project:UPDATE", "change a project"),
+        "delete": Leaf("admin.delete:PROJECT", "delete a project that nothing uses"),
     },
 )
 

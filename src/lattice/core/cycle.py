@@ -58,6 +58,12 @@ class Cycle:
         touched = _Touched()
         for event in events:
             touched.add(event)
+        if touched.deleted:
+            # Rare enough to load everything again: columns have no holes.
+            promised = self._promised
+            self.load(state)
+            self._promised = promised
+            return
         self._take_over(state, touched)
 
     def snapshot(self, observations: Observations | None = None) -> Snapshot:
@@ -221,6 +227,7 @@ _Administration = (
     | ev.ProjectSet
     | ev.ReservationSet
     | ev.ReservationDeleted
+    | ev.RecordDeleted
     | ev.SettingSet
     | ev.LevelRaised
 )
@@ -238,6 +245,7 @@ class _Touched:
         self.reservations: dict[str, None] = {}
         self.ended: dict[int, None] = {}
         self.settings = False
+        self.deleted = False
 
     def add(self, event: ev.AnyEvent) -> None:
         if isinstance(event, NOT_PLANNED):
@@ -286,6 +294,8 @@ class _Touched:
                 self.reservations[event.reservation.name] = None
             case ev.ReservationDeleted():
                 self.reservations[event.name] = None
+            case ev.RecordDeleted():
+                self.deleted = True
             case ev.SettingSet() | ev.LevelRaised():
                 self.settings = True
             case _:

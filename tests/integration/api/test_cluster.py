@@ -267,3 +267,32 @@ async def test_scheduler_status(world: World) -> None:
     assert (status["pending"], status["running"], status["nodes"]) == (2, 1, {"Ready": 2})
     assert status["last_cycle_at"] == "2026-03-05T08:40:00.000Z"
     assert status["applied_index"] == world.replica.applied_index
+
+
+@in_world
+async def test_what_nothing_uses_is_deleted_and_what_is_used_says_by_whom(world: World) -> None:
+    await world.call("POST", "/tenants", {"name": "chemistry"}, token=world.admin)
+    await world.call("POST", "/projects", {"tenant": "chemistry", "name": "dft"}, token=world.admin)
+    await world.call("POST", "/vclusters", {"name": "gpu", "nodes": ["n2"]}, token=world.admin)
+    used = await world.call("DELETE", "/tenants/chemistry", token=world.admin)
+    assert (used.status, used.error["message"]) == (409, 'tenant "chemistry" has projects: dft')
+    for path in ("/projects/chemistry/dft", "/tenants/chemistry", "/vclusters/gpu"):
+        assert (await world.call("DELETE", path, token=world.admin)).status == 200
+        assert (await world.call("DELETE", path, token=world.admin)).status == 404
+    for path in ("/tenants/default", "/vclusters/default"):
+        kept = await world.call("DELETE", path, token=world.admin)
+        assert (kept.status, kept.error["message"].endswith("is the default and stays")) == (409, True)
+
+
+@in_world
+async def test_a_node_is_deleted_once_it_is_drained_and_its_agent_stopped(world: World) -> None:
+    world.observations.hear("n2", world.clock.monotonic_s(), Beat(seq=1))
+    connected = await world.call("DELETE", "/nodes/n2", token=world.admin)
+    assert (connected.status, connected.error["message"]) == (409, "the agent of node n2 is connected")
+    world.observations.leave("n2")
+    in_use = await world.call("DELETE", "/nodes/n2", token=world.admin)
+    assert (in_use.status, in_use.error["message"]) == (409, "node n2 is in use")
+    await world.call("POST", "/nodes/n2/drain", {"reason": "sold"}, token=world.admin)
+    assert (await world.call("DELETE", "/nodes/n2", token=world.admin)).status == 200
+    assert [node["id"] for node in (await world.call("GET", "/nodes")).json()["items"]] == ["n1"]
+    assert (await world.call("DELETE", "/nodes/n1")).status == 403

@@ -100,6 +100,26 @@ class AdministrationCalls:
         yield from write("DELETE", at("reservations", name), dict[str, object], None, request_id)
 
     @operation
+    def delete_tenant(self, name: str, *, request_id: str = "") -> Steps[None]:
+        """Delete a tenant without work, projects and reservations; its past work stays in the history."""
+        yield from write("DELETE", at("tenants", name), dict[str, object], None, request_id)
+
+    @operation
+    def delete_project(self, tenant: str, name: str, *, request_id: str = "") -> Steps[None]:
+        """Delete a project without work; its past work stays in the history."""
+        yield from write("DELETE", at("projects", tenant, name), dict[str, object], None, request_id)
+
+    @operation
+    def delete_vcluster(self, name: str, *, request_id: str = "") -> Steps[None]:
+        """Delete a vCluster without work; its baseline goes with it."""
+        yield from write("DELETE", at("vclusters", name), dict[str, object], None, request_id)
+
+    @operation
+    def delete_node(self, node: str, *, request_id: str = "") -> Steps[None]:
+        """Delete a node that is out of service and whose agent is stopped; it is a stranger if it comes back."""
+        yield from write("DELETE", at("nodes", node), dict[str, object], None, request_id)
+
+    @operation
     def list_settings(self) -> Steps[list[Setting]]:
         """List all settings with their current values."""
         return everything("/settings", Page[Setting])

@@ -13,6 +13,7 @@ from msgspec import Struct
 from lattice.api.limits import KEPT_CHANGES
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.quorum.replica import Replica
@@ -62,7 +63,7 @@ OfAllocation = (
     | ev.AllocationPaused
 )
 _OfTasks = ev.TaskGroupSubmitted | ev.TasksCancelled | ev.TaskGroupHeld
-_OfNamed = ev.NodeMoved | ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet
+_OfNamed = ev.NodeMoved | ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet | ev.RecordDeleted
 Shown = (
     OfAllocation
     | _OfTasks
@@ -230,7 +231,14 @@ class ChangeRing:
                 self._note_judged(index, at, event)
             case ev.ReservationSet() | ev.ReservationDeleted():
                 self._note_reservation(index, at, event)
-            case ev.NodeMoved() | ev.TenantSet() | ev.ProjectSet() | ev.VclusterSet() | ev.SettingSet():
+            case (
+                ev.NodeMoved()
+                | ev.TenantSet()
+                | ev.ProjectSet()
+                | ev.VclusterSet()
+                | ev.SettingSet()
+                | ev.RecordDeleted()
+            ):
                 self._keep_named(index, at, *_named(event))
             case _:
                 assert_never(event)
@@ -356,8 +364,17 @@ def _named(event: _OfNamed) -> tuple[str, str, dict[str, Any]]:
             return "vcluster", event.vcluster.name, {"state": "up" if event.vcluster.is_up else "down"}
         case ev.SettingSet():
             return "setting", event.key, {"reason": event.value}
+        case ev.RecordDeleted():
+            return str(event.what), event.name, {"state": "deleted", **_owner(event)}
         case _:
             assert_never(event)
+
+
+def _owner(event: ev.RecordDeleted) -> dict[str, Any]:
+    """Whose it was, which decides who receives the change."""
+    if event.what is Deletable.TENANT:
+        return {"tenant": event.name}
+    return {"tenant": event.tenant, "project": event.name} if event.what is Deletable.PROJECT else {}
 
 
 def _change(index: int, at: int, kind: str, state: str, record: Allocation, **others: Any) -> Change:  # noqa: ANN401

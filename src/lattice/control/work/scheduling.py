@@ -29,6 +29,7 @@ from lattice.core.machine.events import (
     NodeRegistered,
     NodeSpecified,
     ProjectSet,
+    RecordDeleted,
     ReservationDeleted,
     ReservationSet,
     SettingSet,
@@ -78,6 +79,7 @@ _WAKING = (
     VclusterSet,
     ReservationSet,
     ReservationDeleted,
+    RecordDeleted,
     SettingSet,
 )
 # What never makes room for anything.

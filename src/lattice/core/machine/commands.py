@@ -35,6 +35,7 @@ from lattice.core.machine.vocabulary.shape import Command
 from lattice.core.machine.vocabulary.site_commands import (
     AddAuditKey,
     ArchiveAudit,
+    DeleteRecord,
     DeleteReservation,
     RaiseLevel,
     RecordAudit,
@@ -322,6 +323,7 @@ AnyCommand = (
     | SetVcluster
     | SetReservation
     | DeleteReservation
+    | DeleteRecord
     | SetSetting
     | SetNotifyDefault
     | NoteTimeLimit

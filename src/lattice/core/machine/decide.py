@@ -14,7 +14,7 @@ from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.nodes import drift, nodes
-from lattice.core.machine.rules.site import administration, audit, specifications
+from lattice.core.machine.rules.site import administration, audit, deletion, specifications
 from lattice.core.machine.rules.work import (
     allocations,
     dags,
@@ -169,6 +169,7 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.SetSetting, administration.set_setting),
     _signed_timed(cmd.SetReservation, reservations.set_reservation),
     _plain(cmd.DeleteReservation, reservations.delete_reservation),
+    _plain(cmd.DeleteRecord, deletion.delete_record),
     _plain(cmd.RecordSnapshot, _record_snapshot),
     _plain(cmd.RaiseLevel, administration.raise_level),
     # notifications

@@ -32,6 +32,7 @@ from lattice.core.machine.vocabulary.site_events import (
     NotificationsSettled,
     NotifyDefaultSet,
     ProjectSet,
+    RecordDeleted,
     ReservationDeleted,
     ReservationSet,
     SettingSet,
@@ -266,6 +267,7 @@ AnyEvent = (
     | VclusterSet
     | ReservationSet
     | ReservationDeleted
+    | RecordDeleted
     | SettingSet
     | TimeLimitNeared
     | NotificationQueued

@@ -49,6 +49,7 @@ Item = type[Struct] | tuple[type[Struct], str] | Enum | Setting
 ADDED: Mapping[int, tuple[Item, ...]] = {
     2: (
         cmd.RaiseLevel,
+        cmd.DeleteRecord,
         (Tenant, "visibility"),
         (AuditSeal, "epoch"),
         cmd.AdmitNode,

@@ -105,7 +105,9 @@ class State:
 
     def __init__(self) -> None:
         # Records, by id or number. Frozen, replaced as a whole by the `put_*` methods, part of the digest.
-        self.nodes: dict[str, Node] = {}  # every node ever registered or specified; never dropped
+        self.nodes: dict[
+            str, Node
+        ] = {}  # every node ever registered or specified; dropped when an administrator deletes one
         self.allocations: dict[int, Allocation] = {}  # also tasks that have begun; dropped when archived or folded
         self.groups: dict[int, TaskGroup] = {}  # its tasks have the numbers after its own
         self.folded: dict[int, FoldedTasks] = {}  # by number of the group: ended tasks that are no records any more
@@ -253,6 +255,15 @@ class State:
         else:
             del self.hardware_counts[hardware]
 
+    def drop_node(self, name: str) -> None:
+        """With all that was known of it; past work still names it."""
+        old = self.nodes.pop(name)
+        self._digest.remove(b"node", old)
+        self._count_hardware(old.hardware, -1)
+        self.histories.forget(name)
+        self.drift.forget(name)
+        self.admission.forget(name)
+
     def put_allocation(self, new: Allocation) -> None:
         old = self.allocations.get(new.number)
         if old is not None:
@@ -377,6 +388,16 @@ class State:
         self._swap(b"vcluster", self.vclusters.get(vcluster.name), vcluster)
         self.vclusters[vcluster.name] = vcluster
         self.audit.note_vcluster(vcluster)
+
+    def drop_tenant(self, name: str) -> None:
+        self._digest.remove(b"tenant", self.tenants.pop(name))
+
+    def drop_project(self, tenant: str, name: str) -> None:
+        self._digest.remove(b"project", self.projects.pop((tenant, name)))
+
+    def drop_vcluster(self, name: str) -> None:
+        self._digest.remove(b"vcluster", self.vclusters.pop(name))
+        self.audit.forget_vcluster(name)
 
     def put_reservation(self, reservation: AdvanceReservation) -> None:
         self._swap(b"reservation", self.reservations.get(reservation.name), reservation)

@@ -557,6 +557,14 @@ class UpdateTenantRequest(_message.Message):
     cleared: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., visibility: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class DeleteTenantRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class TenantUsageRequest(_message.Message):
     __slots__ = ("name", "days", "user", "project")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -868,6 +876,14 @@ class UpdateVclusterRequest(_message.Message):
     cleared: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class DeleteVclusterRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class VclusterQueueRequest(_message.Message):
     __slots__ = ("name", "limit", "cursor")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -939,6 +955,16 @@ class UpdateProjectRequest(_message.Message):
     max_nodes: int
     cleared: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DeleteProjectRequest(_message.Message):
+    __slots__ = ("tenant", "name", "request_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    name: str
+    request_id: str
+    def __init__(self, tenant: _Optional[str] = ..., name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ListReservationsRequest(_message.Message):
     __slots__ = ()
@@ -1025,12 +1051,6 @@ class DeleteReservationRequest(_message.Message):
     name: str
     request_id: str
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
-
-class Deleted(_message.Message):
-    __slots__ = ("name",)
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class ListSettingsRequest(_message.Message):
     __slots__ = ()

@@ -5,6 +5,7 @@ import warnings
 
 from lattice.wire.pb import admin_pb2 as lattice_dot_v1_dot_admin__pb2
 from lattice.wire.pb import allocations_pb2 as lattice_dot_v1_dot_allocations__pb2
+from lattice.wire.pb import nodes_pb2 as lattice_dot_v1_dot_nodes__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -120,6 +121,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UpdateTenantRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.TenantView.FromString,
                 _registered_method=True)
+        self.DeleteTenant = channel.unary_unary(
+                '/lattice.v1.AdminService/DeleteTenant',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.DeleteTenantRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+                _registered_method=True)
         self.TenantUsage = channel.unary_unary(
                 '/lattice.v1.AdminService/TenantUsage',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.TenantUsageRequest.SerializeToString,
@@ -155,6 +161,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UpdateVclusterRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.VclusterView.FromString,
                 _registered_method=True)
+        self.DeleteVcluster = channel.unary_unary(
+                '/lattice.v1.AdminService/DeleteVcluster',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+                _registered_method=True)
         self.VclusterQueue = channel.unary_unary(
                 '/lattice.v1.AdminService/VclusterQueue',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.VclusterQueueRequest.SerializeToString,
@@ -175,6 +186,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UpdateProjectRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.ProjectView.FromString,
                 _registered_method=True)
+        self.DeleteProject = channel.unary_unary(
+                '/lattice.v1.AdminService/DeleteProject',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.DeleteProjectRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+                _registered_method=True)
         self.ListReservations = channel.unary_unary(
                 '/lattice.v1.AdminService/ListReservations',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListReservationsRequest.SerializeToString,
@@ -193,7 +209,7 @@ class AdminServiceStub:
         self.DeleteReservation = channel.unary_unary(
                 '/lattice.v1.AdminService/DeleteReservation',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.DeleteReservationRequest.SerializeToString,
-                response_deserializer=lattice_dot_v1_dot_admin__pb2.Deleted.FromString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
                 _registered_method=True)
         self.ListSettings = channel.unary_unary(
                 '/lattice.v1.AdminService/ListSettings',
@@ -459,6 +475,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteTenant(self, request, context):
+        """Delete a tenant without work, projects and reservations; its past work stays in the history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def TenantUsage(self, request, context):
         """Get a tenant's usage by user, and the fraction of its budgets used.
         """
@@ -508,6 +531,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteVcluster(self, request, context):
+        """Delete a vCluster without work; its baseline goes with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def VclusterQueue(self, request, context):
         """List the queue of a vCluster in scheduling order; submissions that no cycle has seen yet come last.
         """
@@ -531,6 +561,13 @@ class AdminServiceServicer:
 
     def UpdateProject(self, request, context):
         """Change the limits that the request contains.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteProject(self, request, context):
+        """Delete a project without work; its past work stays in the history.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -848,6 +885,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UpdateTenantRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.TenantView.SerializeToString,
             ),
+            'DeleteTenant': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteTenant,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.DeleteTenantRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
+            ),
             'TenantUsage': grpc.unary_unary_rpc_method_handler(
                     servicer.TenantUsage,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.TenantUsageRequest.FromString,
@@ -883,6 +925,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UpdateVclusterRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.VclusterView.SerializeToString,
             ),
+            'DeleteVcluster': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteVcluster,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
+            ),
             'VclusterQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.VclusterQueue,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.VclusterQueueRequest.FromString,
@@ -903,6 +950,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UpdateProjectRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.ProjectView.SerializeToString,
             ),
+            'DeleteProject': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteProject,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.DeleteProjectRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
+            ),
             'ListReservations': grpc.unary_unary_rpc_method_handler(
                     servicer.ListReservations,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.ListReservationsRequest.FromString,
@@ -921,7 +973,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
             'DeleteReservation': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteReservation,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.DeleteReservationRequest.FromString,
-                    response_serializer=lattice_dot_v1_dot_admin__pb2.Deleted.SerializeToString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
             ),
             'ListSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSettings,
@@ -1534,6 +1586,33 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def DeleteTenant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/DeleteTenant',
+            lattice_dot_v1_dot_admin__pb2.DeleteTenantRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def TenantUsage(request,
             target,
             options=(),
@@ -1723,6 +1802,33 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def DeleteVcluster(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/DeleteVcluster',
+            lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def VclusterQueue(request,
             target,
             options=(),
@@ -1831,6 +1937,33 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def DeleteProject(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/DeleteProject',
+            lattice_dot_v1_dot_admin__pb2.DeleteProjectRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListReservations(request,
             target,
             options=(),
@@ -1927,7 +2060,7 @@ class AdminService:
             target,
             '/lattice.v1.AdminService/DeleteReservation',
             lattice_dot_v1_dot_admin__pb2.DeleteReservationRequest.SerializeToString,
-            lattice_dot_v1_dot_admin__pb2.Deleted.FromString,
+            lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
             options,
             channel_credentials,
             insecure,

@@ -59,6 +59,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Delete = channel.unary_unary(
+                '/lattice.v1.NodeService/Delete',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.DeleteNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+                _registered_method=True)
         self.Usage = channel.unary_unary(
                 '/lattice.v1.NodeService/Usage',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.SerializeToString,
@@ -204,6 +209,13 @@ class NodeServiceServicer:
 
     def Get(self, request, context):
         """Get one node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Delete(self, request, context):
+        """Delete a node that is out of service and whose agent is stopped; it is a stranger if it comes back.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -390,6 +402,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Delete': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delete,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.DeleteNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
             ),
             'Usage': grpc.unary_unary_rpc_method_handler(
                     servicer.Usage,
@@ -637,6 +654,33 @@ class NodeService:
             '/lattice.v1.NodeService/Get',
             lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Delete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Delete',
+            lattice_dot_v1_dot_nodes__pb2.DeleteNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
             options,
             channel_credentials,
             insecure,

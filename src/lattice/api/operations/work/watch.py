@@ -10,7 +10,7 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find
-from lattice.api.find.visibility import may_see_reservation, may_see_vcluster
+from lattice.api.find.visibility import may_see_reservation, may_see_vcluster, sees_all_vclusters
 from lattice.api.limits import MAX_WATCHED_IDS
 from lattice.api.streams.changes import Change
 from lattice.api.streams.waiting import Feed
@@ -199,7 +199,7 @@ def _may_see(context: Context, change: Change) -> bool:
             return context.covers_tenant(Permission.READ_PROJECTS, change.tenant)
         case "vcluster":
             found = context.state.vclusters.get(change.label)
-            return found is not None and may_see_vcluster(context, found)
+            return sees_all_vclusters(context) if found is None else may_see_vcluster(context, found)
         case "reservation":
             return change.reservation is not None and may_see_reservation(context, change.reservation)
         case what:

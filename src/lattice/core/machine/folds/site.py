@@ -7,6 +7,7 @@ from typing import assert_never
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import SnapshotPointer, State
+from lattice.core.model.site.deletion import Deletable
 
 AdministrationEvent = (
     ev.TenantSet
@@ -17,6 +18,7 @@ AdministrationEvent = (
     | ev.LevelRaised
     | ev.ReservationSet
     | ev.ReservationDeleted
+    | ev.RecordDeleted
 )
 AuditEvent = ev.AuditRecorded | ev.AuditKeySet | ev.AuditSealed | ev.AuditArchived
 NotificationEvent = ev.NotificationQueued | ev.NotificationDropped | ev.NotificationsSettled | ev.NotifyDefaultSet
@@ -51,8 +53,22 @@ def _evolve_administration(state: State, event: AdministrationEvent) -> None:
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():
             state.drop_reservation(event.name)
+        case ev.RecordDeleted():
+            _deleted(state, event)
         case _:
             assert_never(event)
+
+
+def _deleted(state: State, event: ev.RecordDeleted) -> None:
+    match event.what:
+        case Deletable.TENANT:
+            state.drop_tenant(event.name)
+        case Deletable.PROJECT:
+            state.drop_project(event.tenant, event.name)
+        case Deletable.VCLUSTER:
+            state.drop_vcluster(event.name)
+        case Deletable.NODE:
+            state.drop_node(event.name)
 
 
 def _evolve_audit(state: State, event: AuditEvent) -> None:

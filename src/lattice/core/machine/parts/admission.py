@@ -25,6 +25,12 @@ class AdmissionRegistry:
         self._digest.add(b"admission", admission)
         self.names[admission.node] = admission
 
+    def forget(self, node: str) -> None:
+        """A deleted node is a stranger when it comes back, unless its credentials were revoked: that stands until it is admitted."""
+        old = self.names.get(node)
+        if old is not None and old.standing is not AdmissionStatus.REVOKED:
+            self._digest.remove(b"admission", self.names.pop(node))
+
     def put_enrolment(self, enrolment: Enrolment) -> None:
         self._digest.add(b"enrolment", enrolment)
         self.enrolments[enrolment.token] = enrolment

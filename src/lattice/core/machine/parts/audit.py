@@ -38,6 +38,9 @@ class AuditRegistry:
         else:
             self.sensitive.pop(vcluster.name, None)
 
+    def forget_vcluster(self, name: str) -> None:
+        self.sensitive.pop(name, None)
+
     def put_key(self, key: AuditKey) -> None:
         old = self.keys.get(key.id)
         if old is not None:

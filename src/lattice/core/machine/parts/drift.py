@@ -25,6 +25,12 @@ class DriftRegistry:
     def drop(self, node: str) -> None:
         self._digest.remove(b"drift", self.drifts.pop(node))
 
+    def forget(self, node: str) -> None:
+        """Nothing is kept of a deleted node."""
+        if node in self.drifts:
+            self.drop(node)
+        self.drop_accepted(node)
+
     def put_baseline(self, baseline: Baseline) -> None:
         old = self.baselines.get(baseline.vcluster)
         if old is not None:

@@ -43,6 +43,9 @@ class NodeHistories:
     def load(self, history: NodeHistory) -> None:
         self.histories[history.node] = history.entries[-KEPT:]
 
+    def forget(self, node: str) -> None:
+        self.histories.pop(node, None)
+
     def of(self, node: str) -> tuple[NodeHistoryEntry, ...]:
         """Oldest first; empty for an unknown node."""
         return self.histories.get(node, ())

@@ -2,6 +2,7 @@
 
 from lattice.core.machine.vocabulary.shape import Command
 from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
 from lattice.core.model.work.notifications import NotifyDefault
@@ -33,6 +34,14 @@ class SetReservation(Command, tag="set_reservation", frozen=True, kw_only=True):
 
 class DeleteReservation(Command, tag="delete_reservation", frozen=True, kw_only=True):
     name: str
+
+
+class DeleteRecord(Command, tag="delete_record", frozen=True, kw_only=True):
+    """Deletes a tenant, project, vCluster or node that nothing uses any more."""
+
+    what: Deletable
+    name: str
+    tenant: str = ""  # of a project
 
 
 class SetSetting(Command, tag="set_setting", frozen=True, kw_only=True):

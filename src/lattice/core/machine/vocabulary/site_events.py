@@ -2,6 +2,7 @@
 
 from lattice.core.machine.vocabulary.shape import Event
 from lattice.core.model.site.audit import AuditKey, AuditSeal, ChainedEntry
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
 from lattice.core.model.work.notifications import Notification, NotifyDefault
@@ -25,6 +26,12 @@ class ReservationSet(Event, tag="reservation_set", frozen=True, kw_only=True):
 
 class ReservationDeleted(Event, tag="reservation_deleted", frozen=True, kw_only=True):
     name: str
+
+
+class RecordDeleted(Event, tag="record_deleted", frozen=True, kw_only=True):
+    what: Deletable
+    name: str
+    tenant: str = ""
 
 
 class SettingSet(Event, tag="setting_set", frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import DownCause
 from lattice.core.model.site.audit import MAX_DETAIL, AuditKey, AuditNote, key_id
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.work.allocations import Allocation
 
 Events = tuple[ev.AnyEvent, ...]
@@ -91,6 +92,7 @@ _Administrative = (
     | cmd.SetVcluster
     | cmd.SetReservation
     | cmd.DeleteReservation
+    | cmd.DeleteRecord
     | cmd.SetSetting
     | cmd.AddAuditKey
     | cmd.ApproveNode
@@ -161,6 +163,8 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return AuditNote(kind=kind, actor=actor, subject=kept.name, nodes=kept.nodes)
         case cmd.DeleteReservation():
             return AuditNote(kind="reservation.delete", actor=actor, subject=command.name)
+        case cmd.DeleteRecord():
+            return _deletion(command, actor)
         case cmd.SetSetting():
             return AuditNote(kind="setting.set", actor=actor, subject=command.key, detail=command.value)
         case cmd.RaiseLevel():
@@ -170,6 +174,12 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return AuditNote(kind="audit.key", actor=actor, subject=command.key.id, detail=detail)
         case _:
             return drift.order_note(command, actor)
+
+
+def _deletion(command: cmd.DeleteRecord, actor: str) -> AuditNote:
+    tenant = command.name if command.what is Deletable.TENANT else command.tenant
+    nodes = (command.name,) if command.what is Deletable.NODE else ()
+    return AuditNote(kind=f"{command.what}.delete", actor=actor, subject=command.name, tenant=tenant, nodes=nodes)
 
 
 def _verb(what: str, *, create: bool) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
+from lattice.core.model.site.deletion import Deletable
 
 SINCE_LEVEL = 2
 MAX_VALUE = 120  # characters of one value
@@ -33,6 +34,8 @@ def changes_of(state: State, command: cmd.AnyCommand) -> tuple[Change, ...]:
             return tuple(_fields(state.reservations.get(command.reservation.name), command.reservation))
         case cmd.DeleteReservation():
             return tuple(_fields(state.reservations.get(command.name), None))
+        case cmd.DeleteRecord():
+            return tuple(_fields(_record(state, command), None))
         case cmd.SetSetting():
             return (("value", state.settings.get(command.key, ""), command.value),)
         case cmd.SetBaseline():
@@ -41,6 +44,19 @@ def changes_of(state: State, command: cmd.AnyCommand) -> tuple[Change, ...]:
             return tuple(_fields(state.drift.baselines.get(command.vcluster), None))
         case _:
             return ()
+
+
+def _record(state: State, command: cmd.DeleteRecord) -> Struct | None:
+    """What is about to be deleted; of a node its history tells the rest."""
+    match command.what:
+        case Deletable.TENANT:
+            return state.tenants.get(command.name)
+        case Deletable.PROJECT:
+            return state.projects.get((command.tenant, command.name))
+        case Deletable.VCLUSTER:
+            return state.vclusters.get(command.name)
+        case Deletable.NODE:
+            return None
 
 
 def _fields(old: Struct | None, new: Struct | None) -> Iterator[Change]:
