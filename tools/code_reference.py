@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
+from lattice.agent.figures.figures import FAMILIES as AGENT_FAMILIES
 from lattice.api.errors import STATUS
 from lattice.api.grpc.statuses import STATUS as GRPC_STATUS
 from lattice.cli import errors as cli_errors
@@ -25,6 +26,7 @@ from lattice.cli.registry import leaves
 from lattice.config import schema
 from lattice.config.schema import DurationText, ServerConfig
 from lattice.core.model.site.settings import SETTINGS
+from lattice.observe.figures.specified import SPECIFIED, Waits
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "lattice"
@@ -318,17 +320,48 @@ def metric_families() -> dict[str, Family]:
 
 
 def metrics() -> list[str]:
-    lines = [
+    found = {name: (family.kind, family.labels, family.help) for name, family in metric_families().items()}
+    agents = {name: tuple(family) for name, family in AGENT_FAMILIES.items()}
+    private = {name for name, (_, labels, _) in found.items() if "tenant" in labels}
+    return [
         "# Metrics",
         "",
-        "What a server shows at `/metrics`, in the text format of Prometheus. Metrics of loops are shown by the leader only.",
-        "Rules for alerts: [alerts](alerts.md).",
+        "In the text format of Prometheus. Rules for alerts: [alerts](alerts.md); how to collect them: [monitoring](../admin/monitoring.md).",
         "",
-        "| metric | kind | labels | |",
-        "|---|---|---|---|",
+        "## Servers: `/metrics`",
+        "",
+        "Public: no tenant, project, user or allocation is named; vClusters are. Metrics of loops are shown by the leader only.",
+        "",
+        *_families({name: each for name, each in found.items() if name not in private}),
+        "",
+        "## Servers: `/metrics/tenants`",
+        "",
+        "For tokens of the roles SystemAdmin and Operator, and for tokens with the scope `readonly` that belong to no tenant.",
+        "",
+        *_families({name: found[name] for name in private}),
+        "",
+        "## Agents: `/metrics` at `--metrics-listen`",
+        "",
+        *_families(agents),
+        "",
+        "## Not there yet",
+        "",
+        "Names of the specification whose feature does not exist yet.",
+        "",
+        "| metric | waits for |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {place.feature} |"
+            for name, place in sorted(SPECIFIED.items())
+            if isinstance(place, Waits) and name not in found
+        ),
     ]
-    for name, family in sorted(metric_families().items()):
-        lines.append(f"| `{name}` | {family.kind} | {', '.join(family.labels)} | {cell(family.help)} |")
+
+
+def _families(found: Mapping[str, Any]) -> list[str]:
+    lines = ["| metric | kind | labels | |", "|---|---|---|---|"]
+    for name, (kind, labels, text) in sorted(found.items()):
+        lines.append(f"| `{name}` | {kind} | {', '.join(labels)} | {cell(text)} |")
     return lines
 
 

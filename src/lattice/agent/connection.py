@@ -12,7 +12,10 @@ from typing import Protocol
 
 import grpc.aio
 
+from lattice.agent.machine.epochs import History, judge_epoch
+from lattice.agent.machine.state import AgentState, EpochBegun
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
+from lattice.ports.nodes.agents import Greeting
 from lattice.wire.agents.channel import Stream, open_channel, open_stream
 from lattice.wire.agents.protocols import agree
 from lattice.wire.pb import agent_pb2 as pb
@@ -151,6 +154,20 @@ def agree_with(welcome: pb.Welcome) -> Agreed:
         return agree(welcome.protocol, us="this agent", them=f"server {welcome.server_name}")
     except NoCommonVersion as error:
         raise ServerGone(str(error), answered=False) from error
+
+
+def check_history(state: AgentState, welcome: Greeting, begin: Callable[[EpochBegun], None]) -> None:
+    """Raises ServerGone unless the server speaks for the history that this agent serves; `begin` is told of a later one."""
+    match judge_epoch(state, welcome.epoch):
+        case History.FORMER:
+            raise ServerGone(
+                f"{welcome.server_name} is of a former history of the cluster (epoch {welcome.epoch}), which was restored "
+                f"since (epoch {state.epoch}); an agent that is to serve another cluster needs an empty state directory",
+                answered=False,
+            )
+        case History.LATER:
+            begin(EpochBegun(epoch=welcome.epoch))
+            raise ServerGone("the cluster was restored; registering with all that is known here", answered=True)
 
 
 def preferred(endpoints: Sequence[str], node: str) -> list[str]:

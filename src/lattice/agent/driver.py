@@ -19,11 +19,12 @@ from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
-from lattice.agent.connection import Outbox, ServerGone, agree_with
+from lattice.agent.connection import Outbox, agree_with, check_history
 from lattice.agent.containers.node import FEATURE as CONTAINER_FEATURE
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
+from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.scratch import FEATURE as SCRATCH_FEATURE
 from lattice.agent.hooks.scratch import scratch_features
@@ -32,12 +33,10 @@ from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
 from lattice.agent.launcher import Launcher, launch_hooks
 from lattice.agent.machine.decide import fence_after_s, step
-from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     AgentState,
     Connected,
     Disconnected,
-    EpochBegun,
     FinishRun,
     ForgetRun,
     Instruction,
@@ -127,6 +126,9 @@ class Driver:
         self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
+        self.figures = AgentFigures(facts.node_id, self._post)
+        self.figures.gauge("lattice_agent_connected", lambda: float(self.state.welcomed))
+        self.figures.gauge("lattice_agent_runs", lambda: float(len(self.state.live)))
         self._launcher = Launcher(
             settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self, post=self._post
         )
@@ -242,6 +244,7 @@ class Driver:
     def _make_beat(self) -> pb.Heartbeat:
         """The next heartbeat; every one that is made counts."""
         self._beats += 1
+        self.figures.beat()
         load, mark = os.getloadavg()[0], self.keeper.mark
         beat = Beat(
             seq=self._beats,
@@ -273,6 +276,9 @@ class Driver:
     @collector_address.setter
     def collector_address(self, address: str) -> None:
         self._facts = msgspec.structs.replace(self._facts, collector_address=address)
+
+    def show_figures_at(self, address: str) -> None:
+        self._facts = msgspec.structs.replace(self._facts, metrics_address=address)
 
     def _last_heard_s(self) -> float:
         """A server behind an open stream answers pings, so it is there now."""
@@ -361,10 +367,12 @@ class Driver:
             agree_with(message.welcome)
         if message.HasField("report_to"):
             self.state.heartbeat_interval_s = message.report_to.interval_s
+        if self.figures.received(message):
+            return
         stimulus = stimulus_of(message)
         if isinstance(stimulus, Welcomed):
             greeting = stimulus.greeting
-            self._enter(greeting)
+            check_history(self.state, greeting, self.feed)
             is_stale = self._steps.table.judge(frozenset(greeting.held_by))
             self.feed(msgspec.structs.replace(stimulus, has_stale_steps=is_stale))
             self._welcomed(greeting)
@@ -390,19 +398,6 @@ class Driver:
             answer_measure(message.measure, self._devices, self.ask_shim, self._post, self._missing)
         elif message.HasField("stop_reading"):
             self._readers.close(message.stop_reading.reader)
-
-    def _enter(self, welcome: Greeting) -> None:
-        """Raises ServerGone unless the server speaks for the history that this agent serves."""
-        match judge_epoch(self.state, welcome.epoch):
-            case History.FORMER:
-                raise ServerGone(
-                    f"{welcome.server_name} is of a former history of the cluster (epoch {welcome.epoch}), which was restored "
-                    f"since (epoch {self.state.epoch}); an agent that is to serve another cluster needs an empty state directory",
-                    answered=False,
-                )
-            case History.LATER:
-                self.feed(EpochBegun(epoch=welcome.epoch))
-                raise ServerGone("the cluster was restored; registering with all that is known here", answered=True)
 
     def _welcomed(self, welcome: Greeting) -> None:
         _log.info("registered with %s", welcome.server_name)

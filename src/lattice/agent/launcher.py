@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from lattice.agent.containers.node import NodeContainers
+from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.container import ContainerHook
 from lattice.agent.hooks.images import ImagesHook
 from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
@@ -32,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 class Surroundings(Protocol):
     """What the launcher needs of the agent it belongs to."""
+
+    @property
+    def figures(self) -> AgentFigures: ...
 
     def feed(self, stimulus: Stimulus) -> None: ...
 
@@ -100,6 +104,7 @@ class Launcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def launch(self, order: StartOrder) -> None:
+        since_s = self._agent.figures.now_s()
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         shim_id = self._agent.shim_id
         try:
@@ -140,7 +145,7 @@ class Launcher:
             self._hooks.settle(request)
             await self._hooks.undo(order.key, order.allocation_id)
             return
-        self._agent.ask_shim(request, lambda answer: self._answered(order, request, answer))
+        self._agent.ask_shim(request, lambda answer: self._answered(order, request, answer, since_s))
 
     def _tell_progress(self, key: RunKey, text: str) -> bool:
         """Whether the start is wanted still."""
@@ -174,9 +179,10 @@ class Launcher:
                 "restart it when its work has ended"
             )
 
-    def _answered(self, order: StartOrder, request: dict[str, object], answer: ShimMessage) -> None:
+    def _answered(self, order: StartOrder, request: dict[str, object], answer: ShimMessage, since_s: float) -> None:
         self._hooks.settle(request)
         if answer.ok:
+            self._agent.figures.started(since_s)
             about = {"allocation_id": order.allocation_id, "number": order.key.number, "run": order.key.run}
             _log.info("run started, pid %d", answer.pid, extra=about)
             self._agent.feed(RunStarted(key=order.key, started_boot_s=answer.started_boot_s))

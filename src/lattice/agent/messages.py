@@ -32,6 +32,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     runs_as_root: bool
     agent_user: str
     collector_address: str = ""
+    metrics_address: str = ""
 
     @property
     def hardware(self) -> Hardware:
@@ -67,6 +68,7 @@ def register(
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             collector_address=facts.collector_address,
+            metrics_address=facts.metrics_address,
             process=process,
         )
     )

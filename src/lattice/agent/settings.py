@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_bytes: int = 0  # what all images together may have; 0 = a share of the disk
     containers: ContainerSettings = ContainerSettings()
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
+    metrics_listen: tuple[str, int] | None = None  # where the agent shows its figures; None = nowhere
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()
     hardware: HardwareFile | None = None

@@ -35,6 +35,15 @@ CONCURRENCY = {
     "follow_step": "follow_step_max_concurrent",
     "connect_port": "connect_port_max_concurrent",
 }
+# What figures call a stream that counts against a limit.
+STREAM_TYPES: Mapping[str, str] = {
+    "stream_logs_max_concurrent": "logs",
+    "stream_metrics_max_concurrent": "metrics",
+    "watch_max_concurrent": "watch",
+    "wait_max_concurrent": "wait",
+    "follow_step_max_concurrent": "steps",
+    "connect_port_max_concurrent": "ports",
+}
 DEFAULTS: Mapping[str, int] = {
     "attach_max_concurrent": 5,
     "stream_logs_max_concurrent": 10,
@@ -137,12 +146,12 @@ class RateLimits:
     def enter(self, identity: Identity, operation: str) -> "Lease":
         """Counts a stream until the lease is closed; raises ApiError."""
         name = CONCURRENCY.get(operation)
-        most = self.figure(name) if name is not None else 0
-        if name is None or not most:
+        if name is None:
             return _FREE
+        most = self.figure(name)
         key = (identity.user, name)
         count = self._open.get(key, 0)
-        if count >= most:
+        if most and count >= most:
             raise ApiError(
                 "too_many",
                 f"maximum concurrent sessions reached ({count}/{most}). Close an existing session to open a new one.",
@@ -151,6 +160,13 @@ class RateLimits:
             )
         self._open[key] = count + 1
         return Lease(lambda: self._leave(key))
+
+    def streams(self) -> dict[str, int]:
+        """How many are open, by type; of all users together."""
+        counts = dict.fromkeys(STREAM_TYPES.values(), 0)
+        for (_, name), count in self._open.items():
+            counts[STREAM_TYPES[name]] += count
+        return counts
 
     def _leave(self, key: tuple[str, str]) -> None:
         left = self._open[key] - 1

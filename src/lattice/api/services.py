@@ -17,6 +17,7 @@ from lattice.api.streams.changes import ChangeRing
 from lattice.api.streams.waiting import Feed
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.intent import IntentRule
+from lattice.observe.figures.ring import FigureRing
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks
@@ -53,6 +54,7 @@ class Services:
     objects: ObjectStore | None = None
     log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
+    figures: FigureRing | None = None  # their last day; None = not kept
     is_ready: Callable[[], bool] = lambda: True
     quorum: QuorumView | None = None
     membership: Membership | None = None

@@ -130,6 +130,10 @@ ADMIN = Branch(
             "inspect the scheduler",
             {"status": Leaf("admin.scheduler:STATUS", "show the last scheduling cycle")},
         ),
+        "metrics": Branch(
+            "inspect the servers' metrics",
+            {"dump": Leaf("observe.metrics:DUMP", "print what the metrics of a server were in the last hours")},
+        ),
         "raft": Branch(
             "manage the servers of the cluster and their replicated log",
             {

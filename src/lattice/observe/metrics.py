@@ -19,22 +19,28 @@ from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.observe.conformance import ConformanceFigures
+from lattice.observe.figures.quorum import QuorumFigures
+from lattice.observe.figures.scheduling import SchedulingFigures
+from lattice.observe.figures.silence import SilentNodes
+from lattice.observe.figures.tenants import TenantFigures
 
 # The moment a series was created is useless and doubles the page.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_API_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
-_COMMIT_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-_CYCLE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+# Few: there is a histogram for each operation.
+_API_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0)
 MAX_CHECK_NAMES = 512
 
 
 class Metrics:
-    """One registry per server."""
+    """One registry per server, which `member` names; what names tenants is in another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, member: str = "server") -> None:
         self.registry = CollectorRegistry()
+        self.scheduling = SchedulingFigures(self.registry)
+        self.quorum = QuorumFigures(self.registry, member)
+        self._tenants: TenantFigures | None = None
         self._requests = Counter(
             "lattice_api_requests",
             "API requests by operation, method and status",
@@ -44,27 +50,9 @@ class Metrics:
         self._durations = Histogram(
             "lattice_api_request_duration_seconds",
             "Time from a request's headers to the end of its answer; streams are not counted",
-            ["operation"],
+            ["operation", "method"],
             registry=self.registry,
             buckets=_API_BUCKETS,
-        )
-        self._commits = Histogram(
-            "lattice_raft_commit_latency_seconds",
-            "Time from proposing a batch until it is durable",
-            registry=self.registry,
-            buckets=_COMMIT_BUCKETS,
-        )
-        self._cycles = Histogram(
-            "lattice_scheduling_cycle_duration_seconds",
-            "Time of one scheduling cycle",
-            registry=self.registry,
-            buckets=_CYCLE_BUCKETS,
-        )
-        self._placements = Counter("lattice_scheduling_placements", "Successful placements", registry=self.registry)
-        self._stale = Counter(
-            "lattice_scheduling_stale_proposals",
-            "Placements that no longer held when they were applied",
-            registry=self.registry,
         )
         self._notifications = Counter(
             "lattice_notifications",
@@ -92,7 +80,7 @@ class Metrics:
         self._checks_seen: set[str] = set()
         self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
         self._shown: dict[type[Collector], Collector] = {}
-        self._durations_by_name: dict[str, Histogram] = {}
+        self._durations_by_key: dict[tuple[str, str], Histogram] = {}
 
     def request_done(self, operation: str, method: str, status: int, seconds: float | None) -> None:
         """A request was answered; no duration for a stream."""
@@ -103,20 +91,14 @@ class Metrics:
         counter.inc()
         if seconds is None:
             return
-        histogram = self._durations_by_name.get(operation)
+        histogram = self._durations_by_key.get(key[:2])
         if histogram is None:
-            histogram = self._durations_by_name[operation] = self._durations.labels(operation)
+            histogram = self._durations_by_key[key[:2]] = self._durations.labels(*key[:2])
         histogram.observe(seconds)
 
     def commit_done(self, seconds: float) -> None:
         """A batch became durable."""
-        self._commits.observe(seconds)
-
-    def cycle_done(self, seconds: float, *, placements: int = 0, stale: int = 0) -> None:
-        """A scheduling cycle ended: the number of proposals that took effect and that no longer held."""
-        self._cycles.observe(seconds)
-        self._placements.inc(placements)
-        self._stale.inc(stale)
+        self.quorum.commits.observe(seconds)
 
     def notification_done(self, channel: str, outcome: str) -> None:
         """A notification was sent, failed for now, or will not be sent."""
@@ -143,6 +125,15 @@ class Metrics:
     def show_state(self, read: Callable[[], State]) -> None:
         """Shows the counts of the state, read at each scrape."""
         self.registry.register(_StateFigures(read))
+        self._tenants = TenantFigures(read)
+
+    def show_streams(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Shows how many streams are open, by kind, read at each scrape."""
+        self.registry.register(_StreamFigures(read))
+
+    def show_silence(self, read: Callable[[], Mapping[str, float]]) -> None:
+        """Shows the nodes that are not heard, read at each scrape."""
+        self._show(SilentNodes(read))
 
     def show_loops(self, failures: Callable[[], Mapping[str, int]], repeats: Callable[[], Mapping[str, int]]) -> None:
         """Shows what failed in each loop, and what of it failed again in the same way, read at each scrape."""
@@ -180,6 +171,7 @@ class Metrics:
 
     def hide_loops(self) -> None:
         """A server that does not lead any more has nothing to say of nodes."""
+        self.scheduling.rest()
         while self._shown:
             self.registry.unregister(self._shown.popitem()[1])
 
@@ -192,8 +184,12 @@ class Metrics:
         self.registry.register(figures)
 
     def render(self) -> bytes:
-        """The text format."""
+        """The public page in the text format: it names no tenant, project, user or allocation."""
         return generate_latest(self.registry)
+
+    def render_tenants(self) -> bytes:
+        """The page for those who may see every tenant."""
+        return b"" if self._tenants is None else generate_latest(self._tenants.registry)
 
 
 class _Figures(Collector):
@@ -201,6 +197,23 @@ class _Figures(Collector):
 
     def describe(self) -> Iterator[Metric]:
         yield from ()
+
+
+class _StreamFigures(_Figures):
+    """Streams that this server answers, by kind."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "lattice_api_active_streams",
+            "Open streams: attach (terminals), logs, metrics, watch, wait, steps, ports",
+            labels=["stream_type"],
+        )
+        for kind, count in sorted(self._read().items()):
+            family.add_metric([kind], count)
+        yield family
 
 
 class _StateFigures(_Figures):

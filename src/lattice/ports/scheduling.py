@@ -1,5 +1,6 @@
 """What the scheduling loop tells others about itself."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,6 +18,32 @@ class SchedulingStatus(Struct, frozen=True, kw_only=True):
     placements: int = 0
     failed_cycles: int = 0
     last_error: str = ""  # of the last cycle; empty when it went well
+
+
+class VclusterCycle(Struct, frozen=True, kw_only=True):
+    """One cycle as a vCluster saw it: what it left waiting, and what became of its placements."""
+
+    waiting: int = 0  # allocations and tasks
+    accepted: int = 0
+    rejected: int = 0  # placements that no longer held when they were applied
+    backfilled: int = 0  # of those accepted
+
+
+class CycleReport(Struct, frozen=True, kw_only=True):
+    """One cycle. `vclusters` has every vCluster; `scoring_s` is the part of `seconds` that went into the cost function."""
+
+    seconds: float
+    scoring_s: float = 0.0
+    vclusters: Mapping[str, VclusterCycle] = {}
+    took_part: frozenset[str] = frozenset()  # the vClusters that had anything in the queue
+
+    @property
+    def placed(self) -> int:
+        return sum(each.accepted for each in self.vclusters.values())
+
+    @property
+    def stale(self) -> int:
+        return sum(each.rejected for each in self.vclusters.values())
 
 
 class Outlook(Struct, frozen=True, kw_only=True):

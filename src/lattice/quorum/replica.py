@@ -51,13 +51,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ReplicaCounters:
-    """Counts since the start, for metrics. `on_commit` gets (seconds, commands) of every append."""
+    """Counts since the start, for metrics. `on_commit` gets (seconds, commands) of every append, `on_snapshot` (seconds, bytes)."""
 
     commands: int = 0
     rejections: Counter[str] = field(default_factory=Counter)
     subscriber_errors: int = 0
     replayed: int = 0
     on_commit: Callable[[float, int], None] = lambda seconds, commands: None
+    on_snapshot: Callable[[float, int], None] = lambda seconds, size: None
 
 
 class LogReplica:
@@ -254,6 +255,7 @@ class LogReplica:
                 every=self._snapshot_every,
                 commands_since=self.counters.replayed,
                 trims=lambda: self._commit is not None,
+                on_taken=self.counters.on_snapshot,
             )
         self._tasks.append(asyncio.create_task(self._guarded(self._apply_forever), name="replica apply"))
         if self._heads is None:

@@ -10,6 +10,7 @@ from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Outcome
 from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
 from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.ports.scheduling import CycleReport, VclusterCycle
 from tests.integration.api.world import World, in_world
 
 MALFORMED = [
@@ -166,18 +167,24 @@ async def test_metrics_count_requests_work_and_nodes(world: World) -> None:
     await world.submit()
     await world.call("DELETE", "/allocations/a3")
     world.services.metrics.commit_done(0.001)
-    world.services.metrics.cycle_done(0.002, placements=3, stale=1)
+    cycle = VclusterCycle(waiting=2, accepted=3, rejected=1, backfilled=1)
+    report = CycleReport(seconds=0.002, scoring_s=0.001, vclusters={"default": cycle}, took_part=frozenset({"default"}))
+    world.services.metrics.scheduling.note(report)
     text = (await world.call("GET", "/metrics", prefix="", token="")).body.decode()
     lines = set(text.splitlines())
     assert 'lattice_api_requests_total{method="POST",operation="submit",status="201"} 3.0' in lines
     assert 'lattice_api_requests_total{method="GET",operation="get_allocation",status="404"} 1.0' in lines
-    assert 'lattice_api_request_duration_seconds_count{operation="submit"} 3.0' in lines
+    assert 'lattice_api_request_duration_seconds_count{method="POST",operation="submit"} 3.0' in lines
     assert 'lattice_allocations_total{state="Cancelled"} 1.0' in lines
     assert "lattice_allocations_active 1.0" in lines
     assert "lattice_allocations_pending 1.0" in lines
     assert 'lattice_nodes_total{state="Ready"} 2.0' in lines
-    assert "lattice_raft_commit_latency_seconds_count 1.0" in lines
-    assert "lattice_scheduling_cycle_duration_seconds_count 1.0" in lines
+    assert 'lattice_raft_commit_latency_seconds_count{member_id="server"} 1.0' in lines
+    assert 'lattice_scheduling_cycle_duration_seconds_count{vcluster="default"} 1.0' in lines
+    assert 'lattice_scheduling_cost_function_duration_seconds_sum{vcluster="default"} 0.001' in lines
+    assert 'lattice_scheduling_queue_depth{vcluster="default"} 2.0' in lines
+    assert 'lattice_scheduling_proposals_total{result="rejected",vcluster="default"} 1.0' in lines
+    assert 'lattice_scheduling_backfill_jobs_total{vcluster="default"} 1.0' in lines
     assert "lattice_scheduling_placements_total 3.0" in lines
 
 

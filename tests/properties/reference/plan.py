@@ -69,6 +69,7 @@ class _Pass:
         count = len(self._vclusters)
         self._tried, self._seen = [0] * count, [0] * count
         self._depth = [_depth(p, v) for p, v in zip(self._profiles, self._vclusters, strict=True)]
+        self._first_depth = tuple(self._depth)
         self._lookouts = [depth + _SPARE_LOOKOUTS if depth else 0 for depth in self._depth]
         self._asking = np.array(self._lookouts, np.int64) > 0  # vClusters whose blocked rows may still ask
         self._no_start = np.zeros(len(snapshot.shapes), np.bool_)
@@ -204,7 +205,7 @@ class _Pass:
             rows = self._choose(row, shape, demand)
             if rows is None:
                 return False
-            self._place(number, run, shape, demand, rows)
+            self._place(number, run, shape, demand, rows, is_backfill=self._depth[place] < self._first_depth[place])
         return True
 
     def _numbers(self, row: int) -> Iterator[int]:
@@ -257,11 +258,13 @@ class _Pass:
         self._stop_for_room(row, shape, demand)
         return None
 
-    def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows) -> None:
+    def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows, *, is_backfill: bool) -> None:
         new_nodes = self._room.take(demand, rows, shape.end_if_started(self._now), shape.tenant)
         self._headroom.take(shape, nodes=len(rows), new_nodes=new_nodes)
         shares = _shares(self._snapshot, demand, rows)
-        self._placements.append(Placement(number=number, run=run, shares=shares))
+        self._placements.append(
+            Placement(number=number, run=run, shares=shares, vcluster=shape.vcluster, is_backfill=is_backfill)
+        )
 
     def _stop_at_limit(self, row: int, reason: str) -> None:
         shape_number = int(self._snapshot.queue.shape[row])

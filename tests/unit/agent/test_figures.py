@@ -1,49 +1,125 @@
-"""What an agent finds out about its machine: from files of a made-up one, and from this one."""
+"""What an agent measures of itself, and who may read it."""
 
-import os
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from lattice.agent.discovery.figures import cpu_speed, disk_mb, measure_figures, system_level, virtual_memory_mb
+from lattice.agent.figures.figures import FAMILIES, PING_EVERY_S, AgentFigures
+from lattice.agent.figures.listener import MAX_CLIENTS, FigureListener
+from lattice.core.model.site.protocols import PINGS
+from lattice.wire.pb import agent_pb2 as pb
 
 
-def machine(root: Path, **files: str) -> Path:
-    for name, text in files.items():
-        path = root / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+class Rig:
+    def __init__(self) -> None:
+        self.s = 100.0
+        self.sent: list[pb.AgentMessage] = []
+        self.figures = AgentFigures("n1", self.sent.append, now_s=lambda: self.s)
+
+    def pong(self, number: int) -> bool:
+        return self.figures.received(pb.ServerMessage(pong=pb.Pong(number=number)))
 
 
-def test_the_highest_frequency_counts_before_names_and_measurements(tmp_path: Path) -> None:
-    text = "model name\t: Intel(R) Xeon(R) @ 2.20GHz\ncpu MHz\t\t: 2199.998\n"
-    root = machine(tmp_path, proc__cpuinfo=text)
-    assert cpu_speed(root) == 2200.0
-    machine(root, sys__devices__system__cpu__cpu0__cpufreq__cpuinfo_max_freq="3900000\n")
-    assert cpu_speed(root) == 3900.0
+def test_the_answer_to_a_ping_is_measured_once_a_minute() -> None:
+    rig = Rig()
+    rig.figures.welcomed((PINGS,))
+    rig.figures.beat()
+    rig.figures.beat()
+    assert [message.ping.number for message in rig.sent] == [1]
+    rig.s += 0.02
+    assert rig.pong(1)
+    assert rig.pong(1), "a repeated answer counts once"
+    page = rig.figures.page()
+    assert 'lattice_agent_heartbeat_latency_seconds_count{node_id="n1"} 1' in page
+    assert 'lattice_agent_heartbeat_latency_seconds_bucket{node_id="n1",le="0.01"} 0' in page
+    assert 'lattice_agent_heartbeat_latency_seconds_bucket{node_id="n1",le="0.025"} 1' in page
+    rig.s += PING_EVERY_S
+    rig.figures.beat()
+    assert len(rig.sent) == 2
 
 
-@pytest.mark.parametrize(("measured", "speed"), [("2601.442", 2600.0), ("2598.1", 2600.0), ("863.8", 900.0)])
-def test_a_measured_frequency_is_rounded_so_that_it_does_not_wander(
-    tmp_path: Path, measured: str, speed: float
-) -> None:
-    assert cpu_speed(machine(tmp_path, proc__cpuinfo=f"cpu MHz\t: {measured}\n")) == speed
+def test_a_server_that_does_not_know_pings_gets_none() -> None:
+    rig = Rig()
+    rig.figures.received(pb.ServerMessage(welcome=pb.Welcome(protocol=pb.Protocol(features=["measure"]))))
+    rig.figures.beat()
+    assert rig.sent == []
 
 
-def test_what_cannot_be_found_out_is_not_known(tmp_path: Path) -> None:
-    assert (cpu_speed(tmp_path), virtual_memory_mb(tmp_path), disk_mb(tmp_path / "nowhere")) == (0.0, 0, 0)
-    assert cpu_speed(machine(tmp_path, proc__cpuinfo="processor: 0\n")) == 0.0
+def test_an_answer_of_another_session_is_not_measured() -> None:
+    rig = Rig()
+    rig.figures.welcomed((PINGS,))
+    rig.figures.beat()
+    rig.figures.welcomed((PINGS,))
+    assert rig.pong(1)
+    assert 'latency_seconds_count{node_id="n1"} 0' in rig.figures.page()
 
 
-def test_virtual_memory_is_memory_and_swap_space(tmp_path: Path) -> None:
-    text = "MemTotal:  2097152 kB\nMemFree: 5 kB\nSwapTotal: 1048576 kB\n"
-    assert virtual_memory_mb(machine(tmp_path, proc__meminfo=text)) == 3072
+def test_starts_are_measured_and_unknown_figures_are_absent() -> None:
+    rig = Rig()
+    rig.figures.gauge("lattice_agent_ebpf_overhead_percent", lambda: None)
+    rig.figures.gauge("lattice_agent_runs", lambda: 2.0)
+    since_s = rig.figures.now_s()
+    rig.s += 0.3
+    rig.figures.started(since_s)
+    page = rig.figures.page()
+    assert 'lattice_agent_allocation_startup_seconds_sum{node_id="n1"} 0.300000' in page
+    assert 'lattice_agent_runs{node_id="n1"} 2' in page
+    assert "ebpf_overhead" not in page
+    assert all(line.split(" ")[2] in FAMILIES for line in page.splitlines() if line.startswith("# TYPE"))
 
 
-def test_this_machine_has_figures_and_a_given_speed_counts(tmp_path: Path) -> None:
-    figures = measure_figures(speed=1.5, tmp_dir=tmp_path)
-    assert figures.os == system_level() == f"{os.uname().sysname}.{os.uname().release}"
-    assert figures.speed == 1.5
-    assert figures.virtual_memory_mb > 0
-    assert figures.tmp_disk_mb > 0
+async def _ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET /metrics HTTP/1.1", b"200"),
+        (b"GET /metrics?x=1 HTTP/1.1", b"200"),
+        (b"GET /etc/passwd HTTP/1.1", b"404"),
+        (b"POST /metrics HTTP/1.1", b"405"),
+        (b"nonsense", b"404"),
+    ],
+)
+def test_the_page_is_all_there_is(request_line: bytes, status: bytes) -> None:
+    async def ask() -> bytes:
+        listener = FigureListener(lambda: "lattice_agent_runs 1\n")
+        port = await listener.start("127.0.0.1", 0)
+        try:
+            return await _ask(port, request_line + b"\r\nhost: n1\r\n\r\n")
+        finally:
+            listener.close()
+
+    answer = asyncio.run(ask())
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert (b"lattice_agent_runs 1" in answer) == (status == b"200")
+
+
+def test_a_crowd_of_silent_readers_is_bounded() -> None:
+    async def crowd() -> bytes:
+        listener = FigureListener(lambda: "x 1\n")
+        port = await listener.start("127.0.0.1", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CLIENTS)]
+        try:
+            async with asyncio.timeout(5):
+                while listener._clients < MAX_CLIENTS:  # noqa: ASYNC110 - a connection that was taken sets no event
+                    await asyncio.sleep(0.01)
+            return await _ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+        finally:
+            for _, writer in silent:
+                writer.close()
+            listener.close()
+
+    with pytest.raises((ConnectionError, AssertionError)):
+        assert asyncio.run(crowd())
+
+
+def test_the_agent_needs_no_library_for_its_page() -> None:
+    source = Path(__file__).parents[3] / "src" / "lattice" / "agent" / "figures"
+    assert not any("prometheus_client" in path.read_text() for path in source.glob("*.py"))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.protocol import Finished, Launch
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.launcher import Launcher
@@ -42,6 +43,7 @@ class OldShim:
 
     def __init__(self) -> None:
         self.fed: list[Stimulus] = []
+        self.figures = AgentFigures("n1", lambda message: None)
 
     def feed(self, stimulus: Stimulus) -> None:
         self.fed.append(stimulus)

@@ -10,6 +10,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState
 from lattice.core.scheduler.proposals import Plan
 from lattice.core.scheduler.tables.snapshot import Snapshot
+from lattice.ports.scheduling import CycleReport
 from lattice.testing import FakeReplica, scenario
 from tests.unit.control.world import World
 
@@ -20,13 +21,13 @@ class Loop:
         self.observations = Observations()
         for node in sorted(world.links.open):
             self.observations.join(node, world.clock.s)
-        self.cycles: list[tuple[float, int, int]] = []
+        self.cycles: list[CycleReport] = []
         self.loop = Scheduling(
             world.replica,
             self.observations,
             world.clock,
             SchedulingSettings(cycle_interval_s=5.0, merge_s=merge_s),
-            lambda *figures: self.cycles.append(figures),
+            self.cycles.append,
         )
 
 
@@ -114,7 +115,7 @@ async def test_a_proposal_that_no_longer_holds_is_counted_and_tried_again() -> N
     assert rig.loop.stale == 1
     assert await rig.loop.run_cycle() == 1
     assert world.allocation(number).nodes == ("n2",)
-    assert [(placed, stale) for _, placed, stale in rig.cycles] == [(0, 1), (1, 0)]
+    assert [(report.placed, report.stale) for report in rig.cycles] == [(0, 1), (1, 0)]
 
 
 @scenario
@@ -198,3 +199,18 @@ async def test_cancelled_work_is_not_placed() -> None:
     await world.do(CancelAllocation(number=number))
     assert await loop.run_cycle() == 0
     assert loop.reason_for(number) == ""
+
+
+@scenario
+async def test_a_cycle_reports_what_each_vcluster_placed_and_left_waiting() -> None:
+    world = World()
+    await world.prepare("n1")
+    rig = Loop(world)
+    await world.submit()
+    await world.submit()
+    await rig.loop.run_cycle()
+    (report,) = rig.cycles
+    assert report.took_part == frozenset({"default"})
+    cycle = report.vclusters["default"]
+    assert (cycle.accepted, cycle.rejected, cycle.waiting) == (1, 0, 1)
+    assert 0 <= report.scoring_s <= report.seconds

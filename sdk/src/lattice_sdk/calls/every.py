@@ -17,6 +17,7 @@ from lattice_sdk.calls.reports import ReportCalls
 from lattice_sdk.calls.sessions import SessionCalls
 from lattice_sdk.calls.slurm import SlurmCalls
 from lattice_sdk.calls.steps import StepCalls
+from lattice_sdk.observing.calls import FigureCalls
 
 
 class Calls(
@@ -37,5 +38,6 @@ class Calls(
     ConformanceCalls,
     HealthCalls,
     ImageCalls,
+    FigureCalls,
 ):
     """What both clients can do."""

@@ -59,6 +59,7 @@ class Permission(StrEnum):
     READ_SETTINGS = "setting:read"
     WRITE_SETTINGS = "setting:write"
     READ_SCHEDULER = "scheduler:read"
+    READ_FIGURES = "figures:read"  # metrics of servers; those of all tenants with a token that belongs to none
     MANAGE_SERVERS = "server:manage"  # who belongs to the servers, and their certificates
     MANAGE_BACKUPS = "backup:manage"
     READ_AUDIT = "audit:read"  # entries by the user, or about the user's own work
@@ -107,6 +108,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N, _N, _N),
     Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
     Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
+    Permission.READ_FIGURES:    (_A, _N, _A, _N, _A, _N, _N, _N, _N),
     Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
     Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
     Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _N, _N, _O, _N),

@@ -6,13 +6,14 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lattice.api.access.figures import TENANT_PAGE, tenant_page
 from lattice.api.errors import ApiError, ErrorAnswer, starting
 from lattice.api.limits import MAX_ADDRESS
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.protocol import server_version
 from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
 from lattice.api.rest.openapi import document_bytes
-from lattice.api.rest.requests import Headers
+from lattice.api.rest.requests import Headers, source_of
 from lattice.api.services import Services
 from lattice.observe.metrics import CONTENT_TYPE
 
@@ -150,13 +151,16 @@ def _public_routes(services: Services) -> list[Route]:
         await send_json(send, 200 if ready else 503, health, Headers(scope).request_id)
 
     async def metrics(scope: Scope, receive: Receive, send: Send) -> None:
-        body = services.metrics.render()
-        headers = [
-            (b"content-type", CONTENT_TYPE.encode()),
-            (b"content-length", b"%d" % len(body)),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _send_figures(send, services.metrics.render())
+
+    async def tenant_metrics(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope)
+        try:
+            page = await tenant_page(services, headers.authorization, source_of(scope))
+        except Exception as error:  # noqa: BLE001 - the edge: everything becomes an answer
+            await send_error(send, error, headers.request_id, TENANT_PAGE.name)
+            return
+        await _send_figures(send, page)
 
     async def discovery(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, services.discovery, Headers(scope).request_id)
@@ -170,10 +174,21 @@ def _public_routes(services: Services) -> list[Route]:
     return [
         Route("/healthz", _Application(healthz), methods=["GET"]),
         Route("/metrics", _Application(metrics), methods=["GET"]),
+        Route(TENANT_PAGE.path, _Application(tenant_metrics), methods=["GET"]),
         Route(f"{_PREFIX}/openapi.json", _Application(openapi), methods=["GET"]),
         Route(f"{_PREFIX}/version", _Application(version), methods=["GET"]),
         Route(f"{_PREFIX}/auth/discovery", _Application(discovery), methods=["GET"]),
     ]
+
+
+async def _send_figures(send: Send, page: bytes) -> None:
+    headers = [
+        (b"content-type", CONTENT_TYPE.encode()),
+        (b"cache-control", b"no-store"),
+        (b"content-length", b"%d" % len(page)),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": page})
 
 
 class _Application:

@@ -28,7 +28,17 @@ _PAUSE_S = 0.05
 # A leader that steps down ends its streams by itself; one that hangs never does.
 PARTING_S = 5.0
 # The follower answers these from what it has itself.
-_OWN = frozenset({"/healthz", "/metrics", "/v1/auth/discovery", "/v1/version", "/v1/raft/status"})
+_OWN = frozenset(
+    {
+        "/healthz",
+        "/metrics",
+        "/metrics/tenants",
+        "/v1/auth/discovery",
+        "/v1/version",
+        "/v1/raft/status",
+        "/v1/metrics/history",
+    }
+)
 _HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"te", b"upgrade", b"host", b"content-length", b"expect"}
 )

@@ -31,6 +31,7 @@ class Session:
     node: str
     allowance: Allowance  # the node's own, kept over all its sessions
     collector_address: str = ""
+    metrics_address: str = ""
     missing: tuple[
         RunKey, ...
     ] = ()  # running by the state, unknown to the agent when it registered; given up at Confirmed
@@ -56,13 +57,14 @@ class SessionTable:
     # Recoveries that are being committed, at most one per node; each removes itself.
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    def begin(self, node: str, collector_address: str) -> Session:
+    def begin(self, node: str, collector_address: str, metrics_address: str = "") -> Session:
         """A new session, in place of the one before."""
         session = self._sessions[node] = Session(
             id=1 + secrets.randbits(SESSION_BITS),
             node=node,
             allowance=self._allowance(node),
             collector_address=collector_address,
+            metrics_address=metrics_address,
         )
         return session
 

@@ -85,7 +85,7 @@ class AgentSessions:
         if refusal is not None:
             self.counts["revoked_agents"] += 1
             raise RegistrationRefused(refusal)
-        session = self.table.begin(node, registration.collector_address)
+        session = self.table.begin(node, registration.collector_address, registration.metrics_address)
         self.observations.leave(node)
         self.collectors.closed(node)
         self.health.begin(node)

@@ -76,5 +76,10 @@ def _terminals_of(state: State, user: str, of: Mapping[int, Mapping[int, LiveSte
     ]
 
 
+def count_terminals(of: Mapping[int, Mapping[int, LiveStep]]) -> int:
+    """Open ones of all users."""
+    return sum(1 for steps in of.values() for _ in _open_terminals(steps.values()))
+
+
 def _open_terminals(steps: Iterable[LiveStep]) -> Iterable[LiveStep]:
     return (live for live in steps if is_terminal(live.launch_id) and not live.ended_at)

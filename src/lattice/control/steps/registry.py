@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.admission import MAX_LIVE, admitted, not_connected
+from lattice.control.steps.admission import MAX_LIVE, admitted, count_terminals, not_connected
 from lattice.control.steps.leaving import Leavers
 from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
@@ -139,6 +139,9 @@ class StepRegistry:
 
     def live(self, number: int) -> tuple[StepView, ...]:
         return tuple(view_of(live) for _, live in sorted(self._of.get(number, {}).items()))
+
+    def open_terminals(self) -> int:
+        return count_terminals(self._of)
 
     def find(self, number: int, step: int) -> StepView | None:
         live = self._live.get((number, step))

@@ -6,7 +6,8 @@ costs and the busier the server is, up to the merge time. Placements are proposa
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -41,17 +42,18 @@ from lattice.core.machine.events import (
     VclusterSet,
     WaitChanged,
 )
-from lattice.core.machine.outcomes import Accepted
+from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
-from lattice.core.scheduler.plan import plan
-from lattice.core.scheduler.proposals import Explanation, Plan
+from lattice.core.scheduler.plan import arrange, plan
+from lattice.core.scheduler.proposals import Explanation, Placement, Plan
+from lattice.core.scheduler.score.score import score
 from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus
 from lattice.ports.quorum.replica import Replica
-from lattice.ports.scheduling import Outlook, SchedulingStatus
+from lattice.ports.scheduling import CycleReport, Outlook, SchedulingStatus, VclusterCycle
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ class SchedulingSettings(Struct, frozen=True, kw_only=True):
 class Scheduling:
     """Implements `SchedulingView`.
 
-    `on_cycle` gets (seconds, placements, stale proposals) of every cycle; `energy_price` gives the normalised price of a moment.
+    `on_cycle` gets the report of every cycle; `energy_price` gives the normalised price of a moment.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Scheduling:
         observations: Observations,
         clock: Clock,
         settings: SchedulingSettings,
-        on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
+        on_cycle: Callable[[CycleReport], None] = lambda report: None,
         energy_price: Callable[[int], float | None] = lambda now: None,
         standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
         gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
@@ -128,6 +130,7 @@ class Scheduling:
         self._plan: Plan | None = None
         self._plan_s = 1.0
         self._cycle_s = 0.0
+        self._scoring_s = 0.0
         self._is_full = False  # as far as the last plan knew
         self._ring_later: asyncio.TimerHandle | None = None
         self._status = SchedulingStatus()
@@ -217,14 +220,14 @@ class Scheduling:
         self._plan = made
         self._cycle.remember(made)
         planned_s = self._clock.monotonic_s() - started
-        placed = 0
+        outcomes: Sequence[Outcome] = ()
         if made.placements:
             outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
-            placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
-        self._is_full = made.is_full and placed == len(made.placements)
-        self._note_cycle(planned_s, placed, len(made.placements) - placed)
-        _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, placed)
-        return placed
+        report = _report(planned_s, self._scoring_s, snapshot, made.placements, outcomes)
+        self._is_full = made.is_full and report.placed == len(made.placements)
+        self._note_cycle(report)
+        _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, report.placed)
+        return report.placed
 
     def _signals(self, now: int) -> Signals:
         known = self._standing()
@@ -240,25 +243,32 @@ class Scheduling:
         is_small = len(snapshot.queue.number) <= _SMALL_QUEUE and len(snapshot.nodes.ids) <= _SMALL_CLUSTER
         started = self._clock.monotonic_s()
         if is_small and self._plan_s <= _SMALL_PLAN_S:
-            made = plan(snapshot, self._cycle.profiles, now)
+            made = self._scored_plan(snapshot, now)
         else:
             loop = asyncio.get_running_loop()
-            made = await loop.run_in_executor(self._executor, plan, snapshot, self._cycle.profiles, now)
+            made = await loop.run_in_executor(self._executor, self._scored_plan, snapshot, now)
         self._plan_s = self._clock.monotonic_s() - started
         return made
 
-    def _note_cycle(self, seconds: float, placed: int, stale: int) -> None:
-        self._cycle_s = seconds
-        self.stale += stale
+    def _scored_plan(self, snapshot: Snapshot, now: int) -> Plan:
+        """Runs in the executor's only thread, or on the event loop while that thread has nothing to plan."""
+        started = self._clock.monotonic_s()
+        scores = score(snapshot, self._cycle.profiles, now)
+        self._scoring_s = self._clock.monotonic_s() - started
+        return arrange(snapshot, scores, now)
+
+    def _note_cycle(self, report: CycleReport) -> None:
+        self._cycle_s = report.seconds
+        self.stale += report.stale
         self._status = SchedulingStatus(
             cycles=self._status.cycles + 1,
             last_cycle_at=self._clock.now_ms(),
-            last_cycle_ms=seconds * 1000,
-            last_placements=placed,
-            placements=self._status.placements + placed,
+            last_cycle_ms=report.seconds * 1000,
+            last_placements=report.placed,
+            placements=self._status.placements + report.placed,
             failed_cycles=self._status.failed_cycles,
         )
-        self._on_cycle(seconds, placed, stale)
+        self._on_cycle(report)
 
     def _note_failure(self, error: Exception) -> None:
         """Drop the previous explanations: no client is looking at the queue."""
@@ -286,6 +296,35 @@ class Scheduling:
     def _is_anybody_waiting(self) -> bool:
         state = self._replica.state
         return bool(state.groups) or AllocationState.PENDING in state.state_counts
+
+
+def _report(
+    seconds: float,
+    scoring_s: float,
+    snapshot: Snapshot,
+    placements: Iterable[Placement],
+    outcomes: Iterable[Outcome],
+) -> CycleReport:
+    queued = snapshot.waiting()
+    accepted: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
+    backfilled: Counter[str] = Counter()
+    for placement, outcome in zip(placements, outcomes, strict=True):
+        if not isinstance(outcome, Accepted):
+            rejected[placement.vcluster] += 1
+            continue
+        accepted[placement.vcluster] += 1
+        backfilled[placement.vcluster] += placement.is_backfill
+    vclusters = {
+        name: VclusterCycle(
+            waiting=max(0, queued.get(name, 0) - accepted[name]),
+            accepted=accepted[name],
+            rejected=rejected[name],
+            backfilled=backfilled[name],
+        )
+        for name in dict.fromkeys([*snapshot.vclusters, *queued])
+    }
+    return CycleReport(seconds=seconds, scoring_s=scoring_s, vclusters=vclusters, took_part=frozenset(queued))
 
 
 def _outlook(explanation: Explanation) -> Outlook:

@@ -55,7 +55,12 @@ def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
 
     `profiles` is by name of vCluster; one that is missing follows from the vCluster's own record.
     """
-    passed = _Pass(snapshot, score(snapshot, profiles, now), now)
+    return arrange(snapshot, score(snapshot, profiles, now), now)
+
+
+def arrange(snapshot: Snapshot, scores: Scores, now: int) -> Plan:
+    """The second half of `plan`, for callers that measure how long scoring takes."""
+    passed = _Pass(snapshot, scores, now)
     passed.run()
     return passed.outcome()
 
@@ -85,6 +90,7 @@ class _Pass:
         self._room = Room(snapshot, now)
         self._headroom = Headroom(snapshot)
         self._progress = Progress.at_start(snapshot, self._profiles, self._vclusters, now)
+        self._depth = tuple(self._progress.depth)  # reservations that each vCluster may give, before the first
         # The rows that may be considered, most wanted first; `run` moves those with a promise ahead, once.
         order = scores.order()
         self._order: Rows = order[self._progress.why[order] == BEHIND]
@@ -228,7 +234,7 @@ class _Pass:
             rows = self._choose(row, shape, demand)
             if rows is None:
                 return False
-            self._place(number, run, shape, demand, rows)
+            self._place(number, run, shape, demand, rows, is_backfill=self._progress.depth[place] < self._depth[place])
         return True
 
     def _numbers(self, row: int) -> Iterator[int]:
@@ -281,11 +287,13 @@ class _Pass:
         self._stop_for_room(row, shape, demand)
         return None
 
-    def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows) -> None:
+    def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows, *, is_backfill: bool) -> None:
         new_nodes = self._room.take(demand, rows, shape.end_if_started(self._now), shape.tenant)
         self._headroom.take(shape, nodes=len(rows), new_nodes=new_nodes)
         shares = _shares(self._snapshot, demand, rows)
-        self._progress.placements.append(Placement(number=number, run=run, shares=shares))
+        self._progress.placements.append(
+            Placement(number=number, run=run, shares=shares, vcluster=shape.vcluster, is_backfill=is_backfill)
+        )
 
     def _stop_at_limit(self, row: int, reason: str) -> None:
         shape_number = int(self._snapshot.queue.shape[row])

@@ -9,11 +9,16 @@ from lattice.core.model.nodes.nodes import Share
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """Start run `run` of an allocation, or of a task of a group, on these shares; the first is the launch node."""
+    """Start run `run` of an allocation, or of a task of a group, on these shares; the first is the launch node.
+
+    `is_backfill`: it starts ahead of work of its vCluster that ranks higher and waits for nodes kept for it.
+    """
 
     number: int
     run: int
     shares: tuple[Share, ...]
+    vcluster: str = ""
+    is_backfill: bool = False
 
 
 class Reservation(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ EXAMPLE = {
     "node_id": "n1",
     "state_dir": "/var/lib/lattice/agent",
     "token_file": "/etc/lattice/agent-token",
+    "metrics_listen": "0.0.0.0:9103",
     "servers": "[s1.example.org:50052, s2.example.org:50052, s3.example.org:50052]",
 }
 

@@ -95,6 +95,7 @@ def server_command(layout: Layout, options: Options, name: str) -> list[str]:
 def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> list[str]:
     arguments = {
         "--node-id": node,
+        "--metrics-listen": "off",  # several agents share this machine
         "--state-dir": str(layout.state_of(node)),
         "--servers": grpc,
         "--token-file": str(layout.agent_token),

@@ -37,6 +37,7 @@ from lattice.agent.shim_client import ShimUnavailable
 from lattice.config.load import ConfigError
 from lattice.daemons.agent.check import report_check
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
+from lattice.daemons.agent.figures import add_figures_option, show_figures
 from lattice.daemons.agent.file import add_file_options, with_file
 from lattice.daemons.agent.hardware import BadHardware, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
@@ -78,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_images(add)
     _add_hooks(add)
     add_listener_option(add)
+    add_figures_option(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
     add("--log-file", default="", metavar="FILE", help="file for log messages, reopened on SIGHUP (default: stderr)")
     add(
@@ -367,6 +369,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         output_limit=options.output_limit,
         grace_s=options.grace,
         collector_port=options.collector_port,
+        metrics_listen=options.metrics_listen,
         topology=machine.topology,
         limits=LimitSettings(
             pids_per_cpu=options.pids_per_cpu,
@@ -531,6 +534,7 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
     try:
         endpoints = credentials.endpoints()
         await listen(driver, endpoints)
+        await show_figures(driver, driver.settings.metrics_listen, endpoints)
         dial = credentials.open_channel
         await Connector(endpoints, identity.token, driver, node, dial, dial).run()
     finally:

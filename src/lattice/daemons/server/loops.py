@@ -20,6 +20,7 @@ from lattice.control.nodes.rebooting import Rebooting
 from lattice.control.nodes.remediation import Remediation
 from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
+from lattice.control.nodes.silence import silent_nodes
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
@@ -95,6 +96,8 @@ class Loops:
     ) -> None:
         timings = _Timings(config, epoch)
         self._metrics = metrics
+        self._clock = clock
+        self._began_s = clock.monotonic_s()
         self.finalizing = finalizing
         self.uploads = uploads
         self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
@@ -108,7 +111,7 @@ class Loops:
             self.observations,
             clock,
             timings.scheduling,
-            lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
+            metrics.scheduling.note,
             self.energy.price if self.energy else lambda now: None,
             lambda: self.conformance.standing(),
             self.inventories.gpu_fitness,
@@ -134,7 +137,7 @@ class Loops:
         self, replica: Replica, links: Links, clock: Clock, timings: "_Timings", is_crowded: Callable[[], bool]
     ) -> None:
         """The agents' sessions, the collectors that bring their heartbeats, probes of those that have none, and who is silent."""
-        timers = NodeTimers(replica, timings.timers)
+        timers = self.timers = NodeTimers(replica, timings.timers)
         table = SessionTable(replica, self.observations, self.inventories, clock, timings.interval_s)
         self.collectors = CollectorTree(replica, links, self.observations, clock, timings.collectors, table.hear)
         self.probing = Probing(replica, self.collectors.addresses, probe)
@@ -189,7 +192,12 @@ class Loops:
             ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
         )
         metrics.show_node_script(lambda: self.node_hooks.counts)
+        metrics.show_silence(lambda: self._silent(replica))
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events), of=(NodeMoved,))
+
+    def _silent(self, replica: Replica) -> Mapping[str, float]:
+        timeout_s = self.timers.current.timeout_s
+        return silent_nodes(replica.state, self.observations, self._clock, timeout_s=timeout_s, began_s=self._began_s)
 
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)

@@ -22,9 +22,11 @@ from lattice.control.loop import failures, repeats
 from lattice.control.nodes.admission import NodeAdmissions
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
+from lattice.core.machine.events import AuditRecorded
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
+from lattice.daemons.figures.keeper import FigureKeeper
 from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
@@ -64,7 +66,7 @@ class ServerParts:
         self.config = config
         self._secret = secret  # signs every token of this cluster; equal on all its servers
         self.clock = SystemClock()  # for tokens and certificates only; all else goes by the log's time, `replica.clock`
-        self.metrics = Metrics()
+        self.metrics = Metrics(config.name)
         self.metrics.show_loops(lambda: failures, lambda: repeats)
         # Who a caller is. Runs from `start` to `stop`: it fetches the identity provider's keys.
         self._verifiers = VerifierSet(config, secret, self.clock)
@@ -77,6 +79,8 @@ class ServerParts:
         self._objects = object_store_of(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
+        self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
+        self._show_figures()
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
         self.links = AgentLinkTable()
         self.front = Front(config, secret, self.clock, self.verifier, NodeAdmissions(self.replica), self._agent_refused)
@@ -87,6 +91,17 @@ class ServerParts:
         self._debug_flags = DebugFlags(self.replica)
         self.loops: Loops | None = None
         self.services: Services | None = None
+
+    def _show_figures(self) -> None:
+        quorum = self.metrics.quorum
+        quorum.show(lambda: self.loops is not None, lambda: self.figures.log_entries, self.storage.folder)
+        self.replica.subscribe(lambda index, envelope, events: quorum.audited(events), of=(AuditRecorded,))
+        self.metrics.show_streams(self._open_streams)
+        self._keeping: asyncio.Task[None] | None = None
+
+    def _open_streams(self) -> dict[str, int]:
+        streams = {} if self.services is None else self.services.limits.streams()
+        return {**streams, "attach": 0 if self.loops is None else self.loops.steps.open_terminals()}
 
     async def start(
         self,
@@ -114,6 +129,7 @@ class ServerParts:
                 await asyncio.to_thread(note_begun, self.storage.folder)
                 self.front.unpublish()  # left behind by a server that was killed
                 await serve(rest, grpc)
+                self._keeping = asyncio.create_task(self.figures.run(), name="figures")
             except BaseException:
                 await stop()
                 raise
@@ -217,6 +233,7 @@ class ServerParts:
             objects=self._objects,
             log_retention=log_retention(config),
             metrics=self.metrics,
+            figures=self.figures.ring,
             is_ready=is_ready,
             quorum=quorum,
             membership=membership,
@@ -256,6 +273,8 @@ class ServerParts:
     async def stop(self) -> None:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
         self.front.unpublish()
+        if self._keeping is not None:
+            self._keeping.cancel()
         await self._verifiers.stop()
         if self.services is not None:
             self.services.feed.close()

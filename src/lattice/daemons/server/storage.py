@@ -50,6 +50,7 @@ class Storage:
         self, config: ServerConfig, chosen: ChosenLog, clock: Clock, metrics: Metrics, *, accepts_loss: bool
     ) -> None:
         self._config = config
+        self.log = chosen.log
         # Everything of this server lies in it; no other process writes there while this one runs.
         self.folder = data_dir(config)
         # What is missing here though it was acknowledged. The replica adds to it while it loads.
@@ -61,7 +62,10 @@ class Storage:
             snapshots=SnapshotFolder(self.folder / "snapshots", config.snapshots.keep) if chosen.is_kept else None,
             clock=clock,
             snapshot_every=config.snapshots.every_commands,
-            counters=ReplicaCounters(on_commit=lambda seconds, commands: metrics.commit_done(seconds)),
+            counters=ReplicaCounters(
+                on_commit=lambda seconds, commands: metrics.commit_done(seconds),
+                on_snapshot=metrics.quorum.snapshot_taken,
+            ),
             shared_head=chosen.shared_head,
             clock_step_limit_s=config.quorum.clock_step_limit,
             steady_s=boot_s,

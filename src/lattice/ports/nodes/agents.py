@@ -464,6 +464,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     runs_as_root: bool = False
     agent_user: str = ""
     collector_address: str = ""  # where it could gather the heartbeats of others
+    metrics_address: str = ""  # where a monitoring system reads its figures; empty = nowhere
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
     issued_at: int = 0  # when the credentials were issued that it showed; seconds since 1970
     protocol: Agreed = Agreed()  # what this server and the agent speak

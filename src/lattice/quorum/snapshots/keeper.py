@@ -38,6 +38,7 @@ class SnapshotKeeper:
         every: int,
         commands_since: int,
         trims: Callable[[], bool] = lambda: True,
+        on_taken: Callable[[float, int], None] = lambda seconds, size: None,
     ) -> None:
         self._folder = folder
         self._log = log
@@ -46,6 +47,7 @@ class SnapshotKeeper:
         self._every = every
         self._since = commands_since
         self._trims = trims
+        self._on_taken = on_taken
         self._not_before = 0.0
         self._task: asyncio.Task[None] | None = None
         self.taken = 0
@@ -121,6 +123,7 @@ class SnapshotKeeper:
         self.taken += 1
         self.last_size = written.size
         self.last_duration_s = time.monotonic() - started
+        self._on_taken(self.last_duration_s, written.size)
         _log.info("snapshot at index %d: %d bytes in %.2f s", index, written.size, self.last_duration_s)
         return written
 

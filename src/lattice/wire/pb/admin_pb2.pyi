@@ -1133,6 +1133,53 @@ class SchedulerView(_message.Message):
     nodes: _containers.ScalarMap[str, int]
     def __init__(self, server: _Optional[str] = ..., leader: _Optional[bool] = ..., applied_index: _Optional[int] = ..., cycles: _Optional[int] = ..., last_cycle_at: _Optional[str] = ..., last_cycle_ms: _Optional[float] = ..., last_placements: _Optional[int] = ..., placements: _Optional[int] = ..., failed_cycles: _Optional[int] = ..., last_error: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., nodes: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
+class FigureHistoryRequest(_message.Message):
+    __slots__ = ("component", "duration_s")
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    component: str
+    duration_s: int
+    def __init__(self, component: _Optional[str] = ..., duration_s: _Optional[int] = ...) -> None: ...
+
+class FigurePoint(_message.Message):
+    __slots__ = ("at", "value")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    at: float
+    value: float
+    def __init__(self, at: _Optional[float] = ..., value: _Optional[float] = ...) -> None: ...
+
+class FigureSeries(_message.Message):
+    __slots__ = ("name", "labels", "points")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    labels: _containers.ScalarMap[str, str]
+    points: _containers.RepeatedCompositeFieldContainer[FigurePoint]
+    def __init__(self, name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., points: _Optional[_Iterable[_Union[FigurePoint, _Mapping]]] = ...) -> None: ...
+
+class FigureHistory(_message.Message):
+    __slots__ = ("server", "component", "leader", "since", "series")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    component: str
+    leader: bool
+    since: str
+    series: _containers.RepeatedCompositeFieldContainer[FigureSeries]
+    def __init__(self, server: _Optional[str] = ..., component: _Optional[str] = ..., leader: _Optional[bool] = ..., since: _Optional[str] = ..., series: _Optional[_Iterable[_Union[FigureSeries, _Mapping]]] = ...) -> None: ...
+
 class RaftStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -231,6 +231,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.SchedulerView.FromString,
                 _registered_method=True)
+        self.FigureHistory = channel.unary_unary(
+                '/lattice.v1.AdminService/FigureHistory',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
+                _registered_method=True)
         self.RaftStatus = channel.unary_unary(
                 '/lattice.v1.AdminService/RaftStatus',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RaftStatusRequest.SerializeToString,
@@ -629,6 +634,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FigureHistory(self, request, context):
+        """Get what this server's public metrics were during the last hours, a sample a minute.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RaftStatus(self, request, context):
         """Get the status of all servers, with state digests compared at a common log index.
         """
@@ -994,6 +1006,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SchedulerStatus,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.SchedulerView.SerializeToString,
+            ),
+            'FigureHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.FigureHistory,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.SerializeToString,
             ),
             'RaftStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.RaftStatus,
@@ -2169,6 +2186,33 @@ class AdminService:
             '/lattice.v1.AdminService/SchedulerStatus',
             lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.SchedulerView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FigureHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/FigureHistory',
+            lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
             options,
             channel_credentials,
             insecure,

@@ -305,3 +305,12 @@ def test_a_share_waits_for_a_single_node_that_does_not_suit_it() -> None:
     world.submit()
     world.run_cycle()
     assert reason(world.plan(), number).startswith("no nodes matching constraints: 0 of 1")
+
+
+def test_work_that_starts_ahead_of_a_reservation_is_marked_as_backfill() -> None:
+    world = busy_world(2, free=2)
+    first = world.submit(walltime_s=3600)
+    world.submit(Request(nodes=2))
+    short = world.submit(walltime_s=3600)
+    placed = {each.number: (each.vcluster, each.is_backfill) for each in world.plan().placements}
+    assert placed == {first: ("default", False), short: ("default", True)}

@@ -29,3 +29,11 @@ def test_shapes_that_nobody_has_any_more_are_used_again() -> None:
         world.run_cycle()
         world.finish(number)
     assert len(world.snapshot().shapes) == 1
+
+
+def test_those_who_wait_are_counted_by_vcluster_with_their_tasks() -> None:
+    world = World()
+    assert world.snapshot().waiting() == {}
+    world.submit()
+    world.submit()
+    assert world.snapshot().waiting() == {"default": 2}

@@ -58,6 +58,7 @@ _registration_of = REGISTER.reader(
     boot_id=values.checked("the boot id"),
     agent_version=values.checked("the version"),
     collector_address=values.checked("the collector's address"),
+    metrics_address=values.checked("the address of its metrics"),
     steps=KNOWN_STEP.reader(texts=values.line),
 )
 _usage_of = USAGE.reader(

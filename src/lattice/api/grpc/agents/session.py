@@ -286,7 +286,7 @@ class LocalSession:
                 link.take_input(message.step_input_taken)
             case "measured" | "images_told":
                 _take_answer(message, link)
-            case "inventory" | "health_report" | "start_progress":
+            case "inventory" | "health_report" | "start_progress" | "ping":
                 self._take_standing(message, link)
             case "confirmed":
                 if message.confirmed.session == self._session:
@@ -295,7 +295,10 @@ class LocalSession:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
 
     def _take_standing(self, message: pb.AgentMessage, link: Link) -> None:
-        """What the node is, how its checks stand, and how far its starts are."""
+        """What the node is, how its checks stand, how far its starts are, and how far away this server is."""
+        if message.HasField("ping"):
+            link.put(pb.ServerMessage(pong=pb.Pong(number=message.ping.number)))
+            return
         if message.HasField("start_progress"):
             self._service.start_progress(self._node, self._session, START_PROGRESS.read(message.start_progress))
             return

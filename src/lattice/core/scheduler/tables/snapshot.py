@@ -221,6 +221,13 @@ class Snapshot:
             raise LookupError(f"queue row {row} has no shape")
         return shape
 
+    def waiting(self) -> dict[str, int]:
+        """How many allocations and tasks wait in each vCluster that has any in the queue."""
+        if not len(self.queue.number):
+            return {}
+        counts = np.bincount(self.queue.vcluster, weights=self.queue.count)
+        return {self.vcluster_names[place]: int(counts[place]) for place in np.unique(self.queue.vcluster).tolist()}
+
 
 @lru_cache(maxsize=1 << 17)
 def id_order(node_id: str) -> tuple[tuple[str, ...], tuple[int, ...], str]:

@@ -1,0 +1,26 @@
+"""Metrics of servers."""
+
+from msgspec import Struct
+
+from lattice_sdk.models.records import Figure
+
+
+class FigurePoint(Struct, frozen=True, kw_only=True):
+    at: Figure  # seconds since 1970
+    value: Figure
+
+
+class FigureSeries(Struct, frozen=True, kw_only=True):
+    name: str
+    labels: dict[str, str] = {}
+    points: list[FigurePoint] = []
+
+
+class FigureHistory(Struct, frozen=True, kw_only=True):
+    """`since` is the moment of the oldest sample that the server has."""
+
+    server: str
+    component: str
+    leader: bool = False
+    since: str | None = None
+    series: list[FigureSeries] = []
