@@ -29,7 +29,11 @@ UNFINISHED = {
 ALLOCATION = re.compile(r"(?i)(?<![a-z])jobs?(?![a-z])")
 VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+|job-getid)\b")
 # Keys of a report that others compare with theirs.
-KEYS_OF_OTHERS = {("src/lattice/replay/report.py", '"jobs": outcome.allocations,')}
+KEYS_OF_OTHERS = {
+    ("src/lattice/replay/report.py", '"jobs": outcome.allocations,'),
+    ("src/lattice/observe/figures/scheduling.py", '"lattice_scheduling_backfill_jobs",'),
+    ("src/lattice/observe/figures/specified.py", '"lattice_scheduling_backfill_jobs_total": PUBLIC,'),
+}
 # Where Slurm is spoken of, or spoken.
 SLURM_WORDS = {ROOT / "src" / "lattice" / place for place in ("slurm", "api/slurm", "cli/slurm")}
 

@@ -157,7 +157,7 @@ def agree_with(welcome: pb.Welcome) -> Agreed:
 
 
 def check_history(state: AgentState, welcome: Greeting, begin: Callable[[EpochBegun], None]) -> None:
-    """Raises ServerGone unless the server speaks for the history that this agent serves; `begin` is told of a later one."""
+    """Raises ServerGone unless the server speaks for the history that this agent serves; `begin` gets a later one."""
     match judge_epoch(state, welcome.epoch):
         case History.FORMER:
             raise ServerGone(

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import assert_never
 
 import msgspec
@@ -126,9 +127,6 @@ class Driver:
         self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
-        self.figures = AgentFigures(facts.node_id, self._post)
-        self.figures.gauge("lattice_agent_connected", lambda: float(self.state.welcomed))
-        self.figures.gauge("lattice_agent_runs", lambda: float(len(self.state.live)))
         self._launcher = Launcher(
             settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self, post=self._post
         )
@@ -276,6 +274,13 @@ class Driver:
     @collector_address.setter
     def collector_address(self, address: str) -> None:
         self._facts = msgspec.structs.replace(self._facts, collector_address=address)
+
+    @cached_property
+    def figures(self) -> AgentFigures:
+        made = AgentFigures(self._facts.node_id, self._post)
+        made.gauge("lattice_agent_connected", lambda: float(self.state.welcomed))
+        made.gauge("lattice_agent_runs", lambda: float(len(self.state.live)))
+        return made
 
     def show_figures_at(self, address: str) -> None:
         self._facts = msgspec.structs.replace(self._facts, metrics_address=address)

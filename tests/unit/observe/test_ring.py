@@ -7,11 +7,11 @@ from lattice.observe.metrics import Metrics
 
 
 class Rig:
-    def __init__(self, **bounds: float) -> None:
+    def __init__(self, *, kept_s: float = 1e9, max_bytes: int = 1 << 20, max_series: int = 1000) -> None:
         self.registry = CollectorRegistry()
         self.depth = Gauge("lattice_scheduling_queue_depth", "d", ["vcluster"], registry=self.registry)
         self.requests = Counter("lattice_api_requests", "r", registry=self.registry)
-        self.ring = FigureRing(**bounds)  # type: ignore[arg-type] - bounds by name
+        self.ring = FigureRing(kept_s=kept_s, max_bytes=max_bytes, max_series=max_series)
 
     def take(self, at: float) -> None:
         self.ring.take(self.registry, at)

@@ -2,7 +2,7 @@
 
 from lattice.api.access.admission import admit
 from lattice.api.auth.rbac import Permission, Role
-from lattice.api.context import NoParameters
+from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
 from lattice.api.operations.table import Operation
 from lattice.api.services import Services
@@ -11,13 +11,13 @@ from lattice.ports.site.identity import Identity
 _EVERYTHING = frozenset({Role.SYSTEM_ADMIN, Role.OPERATOR})
 
 
-async def _not_called(*_: object) -> object:
-    raise NotImplementedError("the page of tenants is not an operation of the API")
+async def _page(context: Context, request: NoParameters) -> bytes:
+    return context.services.metrics.render_tenants()
 
 
 TENANT_PAGE = Operation(
     name="tenant_metrics",
-    handle=_not_called,
+    handle=_page,
     request=NoParameters,
     permission=Permission.READ_FIGURES,
     method="GET",

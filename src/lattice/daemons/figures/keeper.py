@@ -1,4 +1,4 @@
-"""Looks at a server's figures all the time, so that what happened before anyone asked can still be told."""
+"""Samples a server's metrics all the time, so that the hours before a question can be answered, too."""
 
 import asyncio
 import logging

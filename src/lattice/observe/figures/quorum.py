@@ -17,7 +17,7 @@ _OF_WORK = "allocation."
 
 
 class QuorumFigures(Collector):
-    """`member` is the name of this server. What `show` is told is read at each scrape."""
+    """`member` is the name of this server. What `show` gets is read at each scrape."""
 
     def __init__(self, registry: CollectorRegistry, member: str) -> None:
         self._member = member

@@ -6,7 +6,7 @@ from heapq import nlargest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-# A page with every node of a large machine would help nobody when the network is gone.
+# A page with every node of a large machine is of no use when the network is gone.
 MAX_SHOWN = 500
 
 
@@ -23,7 +23,7 @@ class SilentNodes(Collector):
         silent = self._read()
         yield GaugeMetricFamily(
             "lattice_agents_silent",
-            "Nodes that are not heard though nobody disabled them",
+            "Nodes that are not heard though they were not disabled",
             value=len(silent),
         )
         last = GaugeMetricFamily(

@@ -45,8 +45,8 @@ class TenantFigures(Collector):
             "lattice_tenant_allocations_pending", "Allocations and tasks of a tenant that wait", labels=["tenant"]
         )
         queued: Counter[str] = Counter()
-        for (tenant, _), use in state.user_uses.items():
-            queued[tenant] += use.pending
+        for (owner, _), use in state.user_uses.items():
+            queued[owner] += use.pending
         for name, tenant in sorted(state.tenants.items()):
             use_now = state.use_of(name)
             used.add_metric([name], use_now.nodes)

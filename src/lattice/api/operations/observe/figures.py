@@ -43,9 +43,7 @@ async def figure_history(context: Context, request: FigureQuery) -> FigureHistor
     services = context.services
     if request.component != ALL and request.component not in COMPONENTS:
         known = ", ".join([ALL, *COMPONENTS])
-        raise ApiError(
-            "invalid", f"there is no component {request.component[:40]!r}", hint=f"one of {known}"
-        )
+        raise ApiError("invalid", f"there is no component {request.component[:40]!r}", hint=f"one of {known}")
     ring = services.figures
     if ring is None:
         raise ApiError("unavailable", "this server keeps no history of its metrics")
