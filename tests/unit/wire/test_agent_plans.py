@@ -36,6 +36,8 @@ WITHOUT_RECORD = {
     "Protocol": "an Offer, which both sides check in `wire/agents/protocols.py`",
     "Confirmed": "a number, which the stream itself asks for",
     "ReportAck": "repeats two fields of the report's message",
+    "Ping": "a number, between the agent's figures and the stream",
+    "Pong": "the same number",
     "HealthAck": "a number and a time, between the checks and the stream",
     "Measure": "a number and a key, between a question and the stream",
     "Measured": "a number, and what was measured",

@@ -9,7 +9,7 @@ _ACCEPTED, _REJECTED = "accepted", "rejected"
 
 
 class SchedulingFigures:
-    """Counts since the server started; a server that does not lead counts nothing and shows an empty queue."""
+    """Counts since the server started; a server that does not lead counts nothing and shows no queue."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._cycles = Histogram(
@@ -46,7 +46,7 @@ class SchedulingFigures:
         )
         self._waiting = Gauge(
             "lattice_scheduling_queue_depth",
-            "Allocations and tasks that the last cycle left waiting; 0 on servers that do not lead",
+            "Allocations and tasks that the last cycle left waiting; absent on servers that follow",
             ["vcluster"],
             registry=registry,
         )
