@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.commands import PlaceAllocation
+from lattice.core.machine.commands import EvictAllocations, PlaceAllocation
 from lattice.core.machine.rules.sensitive import pool_size
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node
@@ -17,6 +17,7 @@ from lattice.core.model.scheduler_signals import NO_SIGNALS
 from lattice.core.model.site.settings import setting_value
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, TaskGroup
+from lattice.core.model.work.evictions import NO_TAKING, limits_of
 from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.proposals import Plan, Reservation
 from lattice.core.scheduler.score.profiles import Profile
@@ -46,6 +47,7 @@ class Cycle:
         touched.tenants.update(dict.fromkeys(state.tenants))
         touched.projects.update(dict.fromkeys(state.projects))
         touched.reservations.update(dict.fromkeys(state.reservations))
+        touched.evictions.update(dict.fromkeys(state.evictions.records))
         self._take_over(state, touched)
         for entries in state.ledger.values():
             self._columns.put_entries(entries)
@@ -129,6 +131,8 @@ class Cycle:
             value("fairshare_half_life_s"),
         )
         self._columns.set_pool_size(pool_size(state))
+        # Servers of the release before know of no evictions.
+        self._columns.set_limits(limits_of(state.settings) if state.level >= 2 else NO_TAKING)
 
     def _take_over(self, state: State, touched: "_Touched") -> None:
         columns = self._columns
@@ -138,11 +142,7 @@ class Cycle:
             columns.put_tenant(state.tenants[name])
         for key in touched.projects:
             columns.put_project(state.projects[key])
-        for name in touched.reservations:
-            if name in state.reservations:
-                columns.put_reservation(state.reservations[name])
-            else:
-                columns.drop_reservation(name)
+        self._take_over_reservations(state, touched.reservations)
         if touched.settings:
             self._tune(state)
         nodes = touched.nodes
@@ -157,6 +157,22 @@ class Cycle:
             self._take_over_number(state, number)
         for number in touched.ended:
             self._take_over_end(state, number)
+        for number in touched.evictions:
+            self._take_over_eviction(state, number)
+
+    def _take_over_reservations(self, state: State, names: Iterable[str]) -> None:
+        for name in names:
+            if name in state.reservations:
+                self._columns.put_reservation(state.reservations[name])
+            else:
+                self._columns.drop_reservation(name)
+
+    def _take_over_eviction(self, state: State, number: int) -> None:
+        eviction = state.evictions.records.get(number)
+        if eviction is not None:
+            self._columns.put_eviction(eviction)
+        else:
+            self._columns.drop_eviction(number)
 
     def _take_over_end(self, state: State, number: int) -> None:
         """A run is over: what it used is in the ledger, how long it took may help to predict the next."""
@@ -244,6 +260,7 @@ class _Touched:
         self.projects: dict[tuple[str, str], None] = {}
         self.reservations: dict[str, None] = {}
         self.ended: dict[int, None] = {}
+        self.evictions: dict[int, None] = {}
         self.settings = False
         self.deleted = False
 
@@ -279,6 +296,10 @@ class _Touched:
                 self.numbers.update(dict.fromkeys(event.numbers))
             case ev.NodeRegistered() | ev.NodeMoved() | ev.NodeSpecified() | ev.NodeMeasured():
                 self.nodes[event.node] = None
+            case ev.EvictionBegan() | ev.EvictionChanged():
+                self.evictions[event.eviction.number] = None
+            case ev.EvictionEnded():
+                self.evictions[event.number] = None
             case _:
                 self._add_administration(event)
 
@@ -302,9 +323,15 @@ class _Touched:
                 assert_never(event)
 
 
-def commands(plan: Plan) -> list[PlaceAllocation]:
-    """The plan's placements as proposals, in the order in which they were made."""
+def commands(plan: Plan) -> list[PlaceAllocation | EvictAllocations]:
+    """The plan's placements as proposals, in the order in which they were made, then its evictions."""
     return [
-        PlaceAllocation(number=placement.number, run=placement.run, shares=placement.shares)
-        for placement in plan.placements
+        *(
+            PlaceAllocation(number=placement.number, run=placement.run, shares=placement.shares)
+            for placement in plan.placements
+        ),
+        *(
+            EvictAllocations(number=each.number, run=each.run, victims=each.victims, shares=each.shares)
+            for each in plan.takings
+        ),
     ]

@@ -120,6 +120,9 @@ SILENT = (
     ev.NotifyDefaultSet,
     ev.SnapshotRecorded,
     ev.LevelRaised,
+    ev.EvictionBegan,  # its victims tell
+    ev.EvictionChanged,
+    ev.EvictionEnded,
 )
 
 Listener = Callable[[Iterable[int], Iterable[range]], None]

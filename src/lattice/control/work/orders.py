@@ -132,6 +132,8 @@ def stop_reason(intent: StopIntent | None) -> str:
             return "drained"
         case StopIntent.ROLLBACK:
             return "rolled_back"
+        case StopIntent.PREEMPT:
+            return "preempted"
         case None:
             return "stopped"
         case _:

@@ -25,6 +25,8 @@ from lattice.core.machine.events import (
     AllocationSubmitted,
     AllocationUpdated,
     AnyEvent,
+    EvictionChanged,
+    EvictionEnded,
     NodeMeasured,
     NodeMoved,
     NodeRegistered,
@@ -83,6 +85,8 @@ _WAKING = (
     ReservationDeleted,
     RecordDeleted,
     SettingSet,
+    EvictionChanged,
+    EvictionEnded,
 )
 # What never makes room for anything.
 _ARRIVING = (AllocationSubmitted, TaskGroupSubmitted)
@@ -221,9 +225,9 @@ class Scheduling:
         self._cycle.remember(made)
         planned_s = self._clock.monotonic_s() - started
         outcomes: Sequence[Outcome] = ()
-        if made.placements:
+        if made.placements or made.takings:
             outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
-        report = _report(planned_s, self._scoring_s, snapshot, made.placements, outcomes)
+        report = _report(planned_s, self._scoring_s, snapshot, made.placements, outcomes[: len(made.placements)])
         self._is_full = made.is_full and report.placed == len(made.placements)
         self._note_cycle(report)
         _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, report.placed)

@@ -15,6 +15,7 @@ from lattice.core.machine.commands import AnyCommand, Envelope, SubmitAllocation
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
+from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.site import audit
 from lattice.core.machine.rules.site.changes import Change, changes_of
 from lattice.core.machine.rules.work import dependencies, notifications
@@ -62,7 +63,8 @@ def _carry_out(state: State, envelope: Envelope) -> Outcome:
     events = told = _fold(state, decision, envelope.at)
     # What depends on what happened follows in the same command, and what depends on that.
     while told:
-        told = _fold(state, dependencies.settle(state, told, envelope.at), envelope.at)
+        follows = (*dependencies.settle(state, told, envelope.at), *evictions.settle(state, told, envelope.at))
+        told = _fold(state, follows, envelope.at)
         events += told
     if state.audit.is_on:
         events += _record(state, envelope, events, changed)

@@ -28,6 +28,7 @@ from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.evictions import Eviction
 from lattice.core.model.work.ledger import Ledger
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 
@@ -143,6 +144,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("accepted", view.accepted, RECORDS_PER_CHUNK)
     yield from _chunks("admissions", view.admissions, RECORDS_PER_CHUNK)
     yield from _chunks("enrolments", view.enrolments, RECORDS_PER_CHUNK)
+    yield from _chunks("evictions", view.evictions, RECORDS_PER_CHUNK)
     histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
     yield from _chunks("stories", histories, HISTORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
@@ -190,6 +192,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "accepted": msgspec.msgpack.Decoder(tuple[AcceptedFingerprint, ...]),
     "admissions": msgspec.msgpack.Decoder(tuple[Admission, ...]),
     "enrolments": msgspec.msgpack.Decoder(tuple[Enrolment, ...]),
+    "evictions": msgspec.msgpack.Decoder(tuple[Eviction, ...]),
     "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
@@ -267,6 +270,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 | AcceptedFingerprint()
                 | Admission()
                 | Enrolment()
+                | Eviction()
             ):
                 _load_registry_record(state, record)
             case _:  # A typed decoder gives one of the above, or a payload.
@@ -285,6 +289,7 @@ _RegistryRecord = (
     | AcceptedFingerprint
     | Admission
     | Enrolment
+    | Eviction
 )
 
 
@@ -310,6 +315,8 @@ def _load_registry_record(state: State, record: _RegistryRecord) -> None:
             state.admission.put(record)
         case Enrolment():
             state.admission.put_enrolment(record)
+        case Eviction():
+            state.evictions.put(record)
         case _:
             assert_never(record)
 

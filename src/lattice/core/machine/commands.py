@@ -5,6 +5,7 @@ A command is a request. `decide` turns it into events or refuses it; nothing her
 
 from msgspec import Struct
 
+from lattice.core.machine.vocabulary.capacity_commands import DropEviction, EvictAllocations
 from lattice.core.machine.vocabulary.node_commands import (
     AcceptFingerprint,
     AdmitNode,
@@ -90,6 +91,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     asked: Asked | None = None  # of a Slurm command
     session: bool = False  # to be worked in by hand; ends with its first shell
     idle_end_s: int = 0  # cancelled after this time without use; 0 = of a session what its vCluster says, else never
+    no_preempt: bool = False
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -294,6 +296,8 @@ AnyCommand = (
     | PauseAllocation
     | ArchiveAllocations
     | FoldTasks
+    | EvictAllocations
+    | DropEviction
     | RegisterNode
     | ConfirmNode
     | FailBoot

@@ -13,6 +13,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
+from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.nodes import drift, nodes
 from lattice.core.machine.rules.site import administration, audit, deletion, specifications
 from lattice.core.machine.rules.work import (
@@ -128,6 +129,8 @@ TABLE: tuple[Row, ...] = (
     _signed(cmd.CancelDag, dags.cancel),
     # runs
     _timed(cmd.PlaceAllocation, placement.place),
+    _timed(cmd.EvictAllocations, evictions.evict),
+    _timed(cmd.DropEviction, evictions.drop),
     _timed(cmd.ReportPart, runs.report),
     _timed(cmd.LosePart, runs.lose),
     _timed(cmd.EndPart, runs.end),

@@ -4,6 +4,7 @@ See docs/architecture/core.md.
 """
 
 from lattice.core.machine.transitions import AllocationTrigger
+from lattice.core.machine.vocabulary.capacity_events import EvictionBegan, EvictionChanged, EvictionEnded
 from lattice.core.machine.vocabulary.node_events import (
     BaselineSet,
     BaselineUnset,
@@ -185,6 +186,7 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     elapsed_s: float = 0.0  # how long the run took that is over; 0 = until now
     prologue_failed: bool = False
     avoid: str = ""  # the node where it did: not there again
+    preempted: bool = False  # its nodes were wanted for other work
 
 
 class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):
@@ -248,6 +250,9 @@ AnyEvent = (
     | AllocationPaused
     | AllocationsArchived
     | TasksFolded
+    | EvictionBegan
+    | EvictionChanged
+    | EvictionEnded
     | NodeRegistered
     | NodeMoved
     | DriftNoted

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.folds.admission import evolve_admission
 from lattice.core.machine.folds.drift import evolve_drift
+from lattice.core.machine.folds.evictions import evolve_eviction
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
 from lattice.core.machine.folds.site import evolve_site
 from lattice.core.machine.folds.specified import evolve_specification
@@ -63,6 +64,8 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             evolve_specification(state, event, at)
         case ev.WaitChanged() | ev.TasksUnblocked() | ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
             _evolve_dependency(state, event, at)
+        case ev.EvictionBegan() | ev.EvictionChanged() | ev.EvictionEnded():
+            evolve_eviction(state, event)
         case ev.NodeJudged() | ev.NodeEnrolled():
             evolve_admission(state, event, at)
         case (
@@ -372,6 +375,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         state=AllocationState.PENDING,
         requeue_count=old.requeue_count + event.counted,
         restart_count=old.restart_count + 1,
+        preempted=old.preempted + event.preempted,
         eligible_at=event.eligible_at,
         hold=event.hold if event.hold is not Hold.NONE else old.hold,
         message=event.message,

@@ -31,6 +31,8 @@ from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import RequeuePolicy
+from lattice.core.model.work.evictions import Limits
+from lattice.core.model.work.notifications import Occasion
 from lattice.core.model.work.steps import StepRecord
 
 OLDEST = OLDEST_LEVEL
@@ -66,6 +68,11 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (Vcluster, "demands"),
         (cmd.SubmitAllocation, "idle_end_s"),
         RequeuePolicy.ON_WALLTIME,
+        (cmd.SubmitAllocation, "no_preempt"),
+        cmd.EvictAllocations,
+        cmd.DropEviction,
+        Occasion.PREEMPT,
+        *(Setting(f"preemption.{name}") for name in Limits.__struct_fields__),
     ),
 }
 

@@ -15,6 +15,7 @@ from lattice.core.machine.parts.admission import AdmissionRegistry
 from lattice.core.machine.parts.audit import AuditRegistry
 from lattice.core.machine.parts.dependencies import DependencyRegistry
 from lattice.core.machine.parts.drift import DriftRegistry
+from lattice.core.machine.parts.evictions import EvictionRegistry
 from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
@@ -26,6 +27,7 @@ from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.evictions import Eviction
 from lattice.core.model.work.ledger import Ledger
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 
@@ -93,6 +95,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     accepted: tuple[AcceptedFingerprint, ...] = ()
     admissions: tuple[Admission, ...] = ()
     enrolments: tuple[Enrolment, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
 
 
 OLDEST_LEVEL = 1
@@ -141,6 +144,7 @@ class State:
         self.histories = NodeHistories()
         self.drift = DriftRegistry(self._digest)
         self.admission = AdmissionRegistry(self._digest)
+        self.evictions = EvictionRegistry(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -233,6 +237,7 @@ class State:
             accepted=tuple(self.drift.accepted.values()),
             admissions=tuple(self.admission.names.values()),
             enrolments=tuple(self.admission.enrolments.values()),
+            evictions=tuple(self.evictions.records.values()),
         )
 
     # writing, for evolve and the codec alone

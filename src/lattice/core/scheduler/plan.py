@@ -11,6 +11,9 @@ A reservation of the last plan is a promise. Promised rows are decided again fir
 them came out later, the pass goes back to where it began (room, limits, bounds and decisions, see `_Mark`) and enters every
 promise exactly where it was. That is the only place where anything grows again, and nothing of what was learned survives it.
 
+A row that would start too late may take running work of a lower class (`Victims`): it is tried in the room and rolled back, and
+what it will get is kept from now on. Decisions of earlier plans (`Snapshot.evictions`) are entered before anything else.
+
 The drawing of the pass is in docs/architecture/scheduler.md, "The pass".
 """
 
@@ -21,6 +24,7 @@ import numpy as np
 
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.evictions import Eviction
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.backfill import Start, earliest_start
 from lattice.core.scheduler.placement.bounds import Bounds
@@ -35,19 +39,21 @@ from lattice.core.scheduler.placement.solver import (
     largest_alike,
     limit_new_nodes,
 )
-from lattice.core.scheduler.proposals import Placement, Plan, Reservation
+from lattice.core.scheduler.placement.victims import Choice, Victims
+from lattice.core.scheduler.proposals import Placement, Plan, Reservation, Taking
 from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.room import Mark, Room
 from lattice.core.scheduler.score.profiles import Profile
 from lattice.core.scheduler.score.score import Scores, score
-from lattice.core.scheduler.tables.slots import Rows
-from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
+from lattice.core.scheduler.tables.slots import Bools, Rows
+from lattice.core.scheduler.tables.snapshot import NEVER, STOP_GRACE_MS, Shape, Snapshot
 
 # Plain numbers: NumPy looks long at a member of an enumeration.
 _PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _CHUNK = 64
 _REFUSED = 8  # number of refusals after which the bounds are recomputed
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
+_SEARCHES = 32  # searches for victims in one plan; the next plan goes on
 
 
 def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
@@ -71,6 +77,7 @@ class _Mark(NamedTuple):
     room: Mark
     headroom: Undo
     bounds: Undo
+    victims: Undo
     progress: Progress
 
 
@@ -97,9 +104,14 @@ class _Pass:
         # Learns from `_choose`; true as long as the room only shrinks, so it goes back whenever the room does.
         sharing = [v is not None and v.node_sharing is NodeSharing.SHARED for v in self._vclusters]
         self._bounds = Bounds(self._room, snapshot.queue, np.array(sharing, np.bool_))
+        # Who may be taken, and how often that may still be asked.
+        self._victims = Victims(snapshot, self._room, now)
+        self._searches = _SEARCHES
 
     def run(self) -> None:
-        """Goes through the queue, promised rows first."""
+        """Goes through the queue: first those that nodes are kept for, then promised rows."""
+        for eviction in self._snapshot.evictions:
+            self._enter_eviction(eviction)
         keeping = np.array([profile.keeps_promises for profile in self._profiles], np.bool_)
         self._order, safe = promised_first(self._snapshot, self._order, keeping)
         if safe:
@@ -110,12 +122,15 @@ class _Pass:
             rest = rest[self._try(rest[:_CHUNK].tolist()) :]
 
     def _mark(self) -> _Mark:
-        return _Mark(self._room.mark(), self._headroom.mark(), self._bounds.mark(), self._progress.copy())
+        return _Mark(
+            self._room.mark(), self._headroom.mark(), self._bounds.mark(), self._victims.mark(), self._progress.copy()
+        )
 
     def _rollback(self, mark: _Mark) -> None:
         self._room.rollback(mark.room)
         mark.headroom()
         mark.bounds()
+        mark.victims()
         self._progress = mark.progress
 
     def _try(self, rows: list[int]) -> int:
@@ -134,12 +149,100 @@ class _Pass:
         """The rows that may start or, in vClusters that still give reservations, may get one."""
         queue = self._snapshot.queue
         shape, vcluster = queue.shape[rows], queue.vcluster[rows]
-        asking = self._progress.asking[vcluster]
+        asking = self._progress.asking[vcluster] | self._may_take(rows)
         idle = self._progress.no_start[shape] & (self._progress.limited[shape] | ~asking)
         rows = rows[~(idle | self._progress.closed_vcluster[vcluster])]
         if not len(rows) or asking.all():
             return rows
-        return rows[self._progress.asking[queue.vcluster[rows]] | self._bounds.possible(rows)]
+        asking = self._progress.asking[queue.vcluster[rows]] | self._may_take(rows)
+        return rows[asking | self._bounds.possible(rows)]
+
+    # evictions
+
+    def _may_take(self, rows: Rows) -> Bools:
+        """Rows of a class above that of some work that may be taken, while it may still be asked for."""
+        if not self._searches:
+            return np.zeros(len(rows), np.bool_)
+        may: Bools = self._snapshot.queue.preemption_class[rows] > self._victims.lowest
+        return may
+
+    def _enter_eviction(self, eviction: Eviction) -> None:
+        """Starts the row on the very nodes that were freed for it, or goes on keeping them. Nothing else gets them."""
+        queue, nodes = self._snapshot.queue, self._snapshot.nodes
+        found = np.flatnonzero(queue.number == eviction.number)
+        if not len(found):
+            return
+        row = int(found[0])
+        shape = self._snapshot.shape_of(row)
+        demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
+        rows: Rows = np.sort(np.array([nodes.rows[share.node] for share in eviction.shares], np.intp))
+        is_free = np.isin(rows, self._room.candidates(demand, shape)).all()
+        refusal = self._headroom.refusal(shape)
+        if is_free and refusal is None and self._progress.why[row] == BEHIND:
+            self._place(eviction.number, int(queue.run[row]), shape, demand, rows)
+            self._progress.why[row] = _PLACED
+        else:
+            self._keep_from_now(row, shape, demand, rows)
+        self._order = self._order[self._order != row]
+        self._progress.seen[int(queue.vcluster[row])] += 1
+        if refusal is not None:
+            self._stop_at_limit(row, refusal)
+
+    def _keep_from_now(self, row: int, shape: Shape, demand: Demand, rows: Rows) -> None:
+        """Keeps nodes that are being freed for the row: they are lost to others from now on, not from when it starts."""
+        start = max(self._now, int(self._room.busy_until(rows).max(initial=self._now)))
+        start = min(start, self._now + STOP_GRACE_MS)
+        end = start + shape.walltime_s * 1000 if shape.walltime_s else NEVER
+        number = int(self._snapshot.queue.number[row])
+        if self._progress.why[row] == BEHIND:
+            self._progress.why[row] = _NO_ROOM
+        self._room.keep(number, demand, rows, self._now, end)
+        self._headroom.take(shape, nodes=len(rows), new_nodes=len(rows))
+        nodes = tuple(self._snapshot.nodes.ids[node] for node in rows.tolist())
+        self._progress.reservations[number] = Reservation(number=number, start_at=start, nodes=nodes)
+
+    def _take_victims(self, row: int, shape: Shape, demand: Demand, predicted: int | None) -> bool:
+        """Takes running work for a row that would start too late; False when it need not or cannot."""
+        queue, limits = self._snapshot.queue, self._snapshot.limits
+        klass = int(queue.preemption_class[row])
+        key = (int(queue.shape[row]), klass)
+        if klass <= self._victims.lowest or not self._searches or key in self._progress.victimless:
+            return False
+        if predicted is not None and predicted <= self._now + limits.patience_s * 1000:
+            return False
+        self._searches -= 1
+        choice = self._victims.search(demand, shape, klass, lambda: self._fitting(shape, demand))
+        if choice is None:
+            self._progress.victimless.add(key)
+            return False
+        self._enter_choice(row, shape, demand, choice)
+        return True
+
+    def _enter_choice(self, row: int, shape: Shape, demand: Demand, choice: Choice) -> None:
+        placed = {placement.number for placement in self._progress.placements}
+        number = next(number for number in self._numbers(row) if number not in placed)
+        self._victims.take(choice)
+        self._keep_from_now(row, shape, demand, choice.rows)
+        shares = _shares(self._snapshot, demand, choice.rows)
+        run = int(self._snapshot.queue.run[row])
+        self._progress.takings.append(Taking(number=number, run=run, victims=choice.victims, shares=shares))
+
+    def _fitting(self, shape: Shape, demand: Demand) -> Rows | None:
+        """As many nodes as the row needs at least, if it could start on them now; decides nothing."""
+        least = demand.least
+        if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < least:
+            return None
+        rows = self._room.candidates(demand, shape)
+        left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
+        if left is not None and left < least:
+            rows = limit_new_nodes(self._room, demand, rows, shape.tenant, left)
+        if demand.request.require_conformance:
+            rows = alike_rows(self._room, rows, least)
+        if len(rows) < least:
+            return None
+        chosen = choose_nodes(self._room, demand, avoid_drifted(self._room, demand, rows), least)
+        shortage = self._room.shortage(demand, chosen, shape.end_if_started(self._now))
+        return chosen if shortage is None else None
 
     # promises
 
@@ -170,6 +273,8 @@ class _Pass:
         shut: set[int] = set()  # shapes that cannot start anywhere now; nothing but a start changes that
         for row, is_entered in zip(rows, entered, strict=True):
             number, shape = int(queue.number[row]), self._snapshot.shape_of(row)
+            if is_entered and self._takes_instead(row, shape, promised[number]):
+                continue
             if is_entered:
                 demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
                 if int(queue.shape[row]) in shut:
@@ -185,6 +290,19 @@ class _Pass:
                 self._progress.depth[int(queue.vcluster[row])] += 1
                 self._progress.lookouts[int(queue.vcluster[row])] += 1
             self._consider(row)
+
+    def _takes_instead(self, row: int, shape: Shape, kept: Reservation) -> bool:
+        """Whether running work is taken for a row whose promise is entered already."""
+        if int(self._snapshot.queue.preemption_class[row]) <= self._victims.lowest or not self._searches:
+            return False
+        demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
+        mark = self._room.mark()
+        self._room.release(kept.number)
+        if self._take_victims(row, shape, demand, kept.start_at):
+            self._room.commit(mark)
+            return True
+        self._room.rollback(mark)
+        return False
 
     def _enter(self, row: int, kept: Reservation) -> bool:
         """Enters a promise where it was; False when it is due now, or cannot be kept."""
@@ -306,10 +424,14 @@ class _Pass:
         number = int(queue.vcluster[row])
         self._progress.why[row] = _NO_ROOM
         self._progress.no_start[int(queue.shape[row])] = True
-        if self._progress.lookouts[number] > 0:
-            self._progress.lookouts[number] -= 1
+        may_take = int(queue.preemption_class[row]) > self._victims.lowest and self._searches > 0
+        if self._progress.lookouts[number] > 0 or may_take:
             before = self._snapshot.promised.get(int(queue.number[row]))
             found = earliest_start(self._room, demand, shape, before)
+            if self._take_victims(row, shape, demand, None if found is None else found.at):
+                return
+        if self._progress.lookouts[number] > 0:
+            self._progress.lookouts[number] -= 1
             if found is not None:
                 self._reserve(row, shape, demand, found)
         if self._progress.lookouts[number] <= 0:
@@ -349,6 +471,7 @@ class _Pass:
             ),
             considered=sum(self._progress.seen),
             wake_at=int(later.min()) if len(later) else None,
+            takings=tuple(self._progress.takings),
             is_full=not any(map(self._room.has_any, self._snapshot.vclusters.values())),
         )
 

@@ -21,6 +21,15 @@ class Placement(Struct, frozen=True, kw_only=True):
     is_backfill: bool = False
 
 
+class Taking(Struct, frozen=True, kw_only=True):
+    """Take these runs off their nodes, and keep the shares for run `run` of an allocation or a task of a group."""
+
+    number: int
+    run: int
+    victims: tuple[tuple[int, int], ...]  # number and run of each
+    shares: tuple[Share, ...]
+
+
 class Reservation(Struct, frozen=True, kw_only=True):
     """Nodes kept for the first allocation of a vCluster that does not fit now, and when it can start at the latest."""
 
@@ -65,6 +74,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     considered: int = 0
     wake_at: int | None = None
     is_full: bool = False
+    takings: tuple[Taking, ...] = ()
 
     def explain(self, number: int) -> Explanation | None:
         """Why the allocation, task or group waits; None when it does not wait as far as this plan knows."""

@@ -235,6 +235,7 @@ _STOPPING = {  # partial: NODE_LOST and ROLLBACK name a node, see _stopping_reas
     StopIntent.WALLTIME: "its walltime is over",
     StopIntent.DRAIN: "its node is drained urgently, it will run again",
     StopIntent.DEADLINE: "its deadline is over",
+    StopIntent.PREEMPT: "preempted: other work needs its nodes",
 }
 _HELD = {Hold.NONE: "", Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
 

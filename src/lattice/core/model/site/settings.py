@@ -47,6 +47,19 @@ SETTINGS: dict[str, Setting] = {
     "scheduling.max_prologue_retries": Setting(
         kind="count", default="3", help="further nodes that are tried after a failed prologue"
     ),
+    "preemption.patience_s": Setting(
+        kind="seconds", default="30", help="work that would start later than this may take work of lower classes"
+    ),
+    "preemption.min_runtime_s": Setting(kind="seconds", default="300", help="work that began later is not taken"),
+    "preemption.near_completion_s": Setting(
+        kind="seconds", default="300", help="work whose walltime is over sooner is not taken"
+    ),
+    "preemption.max_per_allocation": Setting(
+        kind="count", default="3", help="how often one allocation is taken by higher classes, 0 = never"
+    ),
+    "preemption.max_victims": Setting(
+        kind="count", default="3", help="allocations that are taken for one, 0 = preemption is off"
+    ),
     "conformance.stale_after_s": Setting(
         kind="seconds", default="46800", help="how long a node's fingerprint counts after it was reported"
     ),

@@ -36,6 +36,14 @@ class Confinement(StrEnum):
     STRICT = "strict"
 
 
+class Preemption(StrEnum):
+    """Whether running work of a vCluster may be taken off its nodes for work of a higher class."""
+
+    ALLOWED = "allowed"
+    BORROWED_ONLY = "borrowed_only"  # only where it runs on borrowed nodes
+    NEVER = "never"
+
+
 class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     name: str
     max_nodes: int | None = None
@@ -68,6 +76,7 @@ class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     require_signed: bool = False  # images without a signature of the site are refused
     confinement: Confinement = Confinement.NORMAL
     idle_end_s: int = 0  # sessions that say nothing else are cancelled after this time without use; 0 = never
+    preemption: Preemption | None = None  # None = what the scheduler implies
 
 
 NO_DEMANDS = Demands()

@@ -84,6 +84,7 @@ class StopIntent(StrEnum):
     DEADLINE = "deadline"
     DRAIN = "drain"  # its node is drained urgently; not counted
     ROLLBACK = "rollback"  # it was not started in time; not counted unless it ran after all
+    PREEMPT = "preempt"  # its nodes are wanted for other work; counted in `preempted`
 
 
 class PartPhase(StrEnum):
@@ -194,6 +195,8 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     asked: Asked | None = None  # in the words of a Slurm command, if one submitted it
     session: bool = False  # to be worked in by hand; ends with its first shell
     idle_end_s: int = 0  # cancelled after this time without use; 0 = never
+    no_preempt: bool = False  # never taken off its nodes for other work
+    preempted: int = 0  # how often it was
 
     @property
     def is_terminal(self) -> bool:

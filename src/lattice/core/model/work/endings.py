@@ -26,6 +26,7 @@ _NAMES = {
 _OUT_OF_MEMORY = "out of memory"
 # What a node says of a run that it stopped by order; the state knows who ordered it.
 _STOPPED = "stopped"
+PREEMPTED = "preempted"
 _BY = "cancelled by "
 _TOO_LATE = "it could no longer end before its deadline"
 _STOPS = {
@@ -33,6 +34,7 @@ _STOPS = {
     "node_lost": "was stopped: one of its nodes was lost",
     "part_failed": "was stopped: it failed on another of its nodes",
     "drained": "was stopped: its node is drained urgently",
+    "preempted": "was preempted: other work needs its nodes; it will run again",
     "rolled_back": "was stopped: one of its nodes did not start it in time",
     "stale": "was stopped: the servers no longer know this run",
     "superseded": "was stopped: a newer run takes its place",
@@ -116,6 +118,8 @@ def _predicate(cause: str, exit_code: int | None, signal: int, walltime_s: float
             return f"was never started{_because(said.replace(', it cancelled', ', it was cancelled'))}"
         case "launch":
             return f"could not be started{_because(said)}"
+        case "preempted":
+            return f"was {said or PREEMPTED}"
         case "node":
             return f"failed with its node{_because(said)}"
         case _:

@@ -22,6 +22,7 @@ class Occasion(StrEnum):
     TIME_LIMIT_80 = "time_limit_80"
     TIME_LIMIT_90 = "time_limit_90"
     TIME_LIMIT = "time_limit"  # ended because its walltime was over
+    PREEMPT = "preempt"  # taken off its nodes for other work
 
 
 # Percentage of the walltime that has passed.

@@ -10,7 +10,7 @@ import numpy as np
 
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.scheduler.placement.explain import Why
-from lattice.core.scheduler.proposals import Placement, Reservation
+from lattice.core.scheduler.proposals import Placement, Reservation, Taking
 from lattice.core.scheduler.score.profiles import Profile
 from lattice.core.scheduler.tables.slots import Bools, Ints
 from lattice.core.scheduler.tables.snapshot import Snapshot
@@ -42,6 +42,8 @@ class Progress:
     # The outcome. A number is in one of the two at most; reservations are by number.
     placements: list[Placement]
     reservations: dict[int, Reservation]
+    takings: list[Taking]  # each with a reservation of its own
+    victimless: set[tuple[int, int]]  # shapes and classes for which nobody could be taken; as `no_start`
 
     @classmethod
     def at_start(
@@ -63,6 +65,8 @@ class Progress:
             why=_standing(snapshot, vclusters, now),
             placements=[],
             reservations={},
+            takings=[],
+            victimless=set(),
         )
 
     def copy(self) -> "Progress":

@@ -323,6 +323,10 @@ class Room:
             for amount, end in zip(mbps.tolist(), ends.tolist(), strict=True):
                 self.storage.take(self.now, end, -amount)
 
+    def busy_until(self, rows: Rows) -> Ints:
+        """For each of the rows, when the last that is in use of it ends; 0 where nothing is."""
+        return self._busy_until()[rows]
+
     def _busy_until(self) -> Ints:
         """For each node, when the last that is in use of it ends; 0 where nothing is."""
         held = self.holdings()

@@ -14,6 +14,7 @@ from lattice.core.model.scheduler_signals import NO_SIGNALS, Signals
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.evictions import NO_TAKING, Eviction, Limits
 from lattice.core.model.work.ledger import Ledger as Entries
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables.held import HeldTable
@@ -22,6 +23,7 @@ from lattice.core.scheduler.tables.predictor import Predictor
 from lattice.core.scheduler.tables.queue import QueueTable
 from lattice.core.scheduler.tables.slots import Bools, Names
 from lattice.core.scheduler.tables.snapshot import Budgets, Pool, Snapshot, Tuning
+from lattice.core.scheduler.tables.takeable import TakeableTable
 from lattice.core.scheduler.tables.use import UseTable, units_of
 
 Key = tuple[str, str]
@@ -36,6 +38,7 @@ class Columns:
         self._tenant_names = Names()
         self._nodes = NodeTable(self._vcluster_names)
         self._held = HeldTable(self._nodes, self._tenant_names)
+        self._takeable = TakeableTable(self._vcluster_names, self._tenant_names)
         self._use = UseTable()
         self._predictor = Predictor()
         self._queue = QueueTable(self._vcluster_names, self._use, self._predictor)
@@ -54,6 +57,8 @@ class Columns:
         self._reservations: dict[str, AdvanceReservation] = {}
         self._budgets = Budgets()
         self._tuning = Tuning()
+        self._limits = NO_TAKING  # until somebody says otherwise
+        self._evictions: dict[int, Eviction] = {}
 
     def put_node(self, node: Node) -> None:
         self._nodes.put(node)
@@ -64,7 +69,9 @@ class Columns:
 
     def put_allocation(self, allocation: Allocation) -> None:
         self._held.put(allocation)
-        self._use.put(allocation, *self._amounts(allocation))
+        units, gpus = self._amounts(allocation)
+        self._use.put(allocation, units, gpus)
+        self._takeable.put(allocation, gpus)
         if allocation.state is AllocationState.PENDING and not allocation.waits_for:
             self._queue.put_allocation(allocation)
         else:
@@ -73,6 +80,7 @@ class Columns:
     def drop_allocation(self, number: int) -> None:
         """The record is gone; harmless when it was never here."""
         self._held.drop(number)
+        self._takeable.drop(number)
         self._use.drop(number)
         self._queue.drop(number)
 
@@ -135,6 +143,13 @@ class Columns:
     def put_project(self, project: Project) -> None:
         self._projects[project.tenant, project.name] = project
 
+    def put_eviction(self, eviction: Eviction) -> None:
+        self._evictions[eviction.number] = eviction
+
+    def drop_eviction(self, number: int) -> None:
+        """Nothing is kept for the number any more; harmless when nothing was."""
+        self._evictions.pop(number, None)
+
     def put_reservation(self, reservation: AdvanceReservation) -> None:
         self._reservations[reservation.name] = reservation
 
@@ -146,6 +161,10 @@ class Columns:
         self._tuning = tuning
         self._budgets = budgets
         self._use.set_half_life(half_life_s * 1000)
+
+    def set_limits(self, limits: Limits) -> None:
+        """What may be taken for work of a higher class."""
+        self._limits = limits
 
     def set_pool_size(self, nodes: int) -> None:
         """How many nodes may do sensitive work; 0 = no limit."""
@@ -178,9 +197,11 @@ class Columns:
         promised: Mapping[int, Reservation] | None = None,
     ) -> Snapshot:
         """The columns as they are now; `connected` = nodes whose agent can be reached, None = all."""
+        queue = self._queue.columns()
+        highest = int(queue.preemption_class.max(initial=0)) if self._limits.max_victims else 0
         return Snapshot(
             nodes=self._nodes.columns(connected, signals.fingerprints),
-            queue=self._queue.columns(),
+            queue=queue,
             held=self._held.records(),
             shapes=self._queue.all_shapes(),
             members={name: self._members_of(name) for name in self._vclusters},
@@ -200,6 +221,9 @@ class Columns:
             budgets=self._budgets,
             tuning=self._tuning,
             pool=self._pool(),
+            takeable=self._takeable.records(highest),
+            evictions=tuple(sorted(self._evictions.values(), key=lambda each: (each.at, each.number))),
+            limits=self._limits,
         )
 
     def _members_of(self, name: str) -> Bools | None:

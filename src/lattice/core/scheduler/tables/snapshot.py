@@ -17,6 +17,7 @@ from lattice.core.model.scheduler_signals import NO_SIGNALS, Signals
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Hold, Request, TaskGroup
+from lattice.core.model.work.evictions import NO_TAKING, Eviction, Limits
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables.kinds import KindTable
 from lattice.core.scheduler.tables.slots import Bools, Floats, Ints, Records, Rows
@@ -70,6 +71,21 @@ HELD = np.dtype(
         ("gpus", "i8"),
         ("tenant", "i8"),
         ("storage_mbps", "i8"),  # bandwidth of the whole allocation, on its first share
+    ]
+)
+# Running work that may be taken for work of a higher class. `end` NEVER and `walltime_ms` 0: without a walltime.
+TAKEABLE = np.dtype(
+    [
+        ("number", "i8"),
+        ("run", "i8"),
+        ("klass", "i8"),
+        ("vcluster", "i8"),
+        ("tenant", "i8"),
+        ("started_at", "i8"),
+        ("end", "i8"),
+        ("walltime_ms", "i8"),
+        ("preempted", "i8"),
+        ("units", "i8"),  # the GPUs that it holds, else its nodes
     ]
 )
 
@@ -214,6 +230,11 @@ class Snapshot:
     budgets: Budgets = Budgets()
     tuning: Tuning = Tuning()
     pool: Pool = Pool()
+    takeable: Records | None = (
+        None  # of TAKEABLE, by number; None = nothing is of a lower class than anything that waits
+    )
+    evictions: tuple[Eviction, ...] = ()  # under way, the oldest first
+    limits: Limits = NO_TAKING
 
     def shape_of(self, row: int) -> Shape:
         shape = self.shapes[int(self.queue.shape[row])]

@@ -151,7 +151,8 @@ def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> lis
             has_failed = event.state is AllocationState.FAILED or event.cause is Cause.DEPENDENCY
             found += _ending(wanted, has_failed=has_failed, cause=event.cause)
         case ev.AllocationRequeued():
-            found.append(Occasion.REQUEUE)
+            is_heard = event.preempted and Occasion.PREEMPT in wanted
+            found.append(Occasion.PREEMPT if is_heard else Occasion.REQUEUE)
         case ev.TimeLimitNeared():
             found.append(NEAR_LIMIT[event.percent])
     return [occasion for occasion in found if occasion in wanted]
@@ -172,6 +173,8 @@ def _ending(wanted: tuple[Occasion, ...], *, has_failed: bool, cause: Cause | No
         return [Occasion.FAIL]
     if Occasion.END in wanted:
         return [Occasion.END]
+    if cause is Cause.PREEMPTED:
+        return [Occasion.PREEMPT]
     return [Occasion.TIME_LIMIT] if cause is Cause.WALLTIME else []
 
 
@@ -198,7 +201,8 @@ def _addressed(told: Notification, number: int, place: str) -> Notification:
 def _of_record(state: State, occasion: Occasion, subject: Subject, at: int) -> Notification:
     """A requeue reports the run that ended; everything else reports the current state."""
     record = state.allocations[subject.record.number]
-    shown = subject.record if occasion is Occasion.REQUEUE else record
+    is_again = occasion in (Occasion.REQUEUE, Occasion.PREEMPT) and not record.is_terminal
+    shown = subject.record if is_again else record
     told = _told(shown, occasion, at, state=record.state)
     return replace(told, message=record.message, cause=record.cause or "", exit_code=record.exit_code)
 

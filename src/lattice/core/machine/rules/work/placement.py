@@ -9,13 +9,14 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import sensitive
+from lattice.core.machine.rules.capacity import keeping
 from lattice.core.machine.rules.work import quotas, reservations
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.nodes.nodes import NodeState, Share
+from lattice.core.model.nodes.nodes import Node, NodeState, Share
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import Allocation, Hold, Part, Request
 from lattice.core.model.work.shares import fits, matches, share_of
@@ -28,9 +29,10 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
         return _stale(f"{allocation_id(command.number)} does not exist any more")
     allocation, released = found
     refusal = (
-        _check_allocation(state, allocation, command, at)
-        or _check_count(allocation.request, command.shares)
+        check_allocation(state, allocation, command, at)
+        or check_count(allocation.request, command.shares)
         or _check_nodes(state, allocation, command.shares)
+        or keeping.check_placement(state, allocation, command.shares)
         or reservations.check_placement(state, allocation, command.shares, at)
         or quotas.check_placement(state, allocation, command.shares)
         or sensitive.check_placement(state, allocation, command.shares)
@@ -47,7 +49,9 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
     return (*released, placed)
 
 
-def _check_allocation(state: State, allocation: Allocation, command: cmd.PlaceAllocation, at: int) -> Rejected | None:
+def check_allocation(
+    state: State, allocation: Allocation, command: cmd.PlaceAllocation | cmd.EvictAllocations, at: int
+) -> Rejected | None:
     """Whether it still waits. The run makes a proposal good for one start: the same one, repeated later, is for a run that was."""
     label = allocation_id(allocation.number)
     if next_allocation_state(allocation.state, AllocationTrigger.PLACE) is None:
@@ -66,7 +70,7 @@ def _check_allocation(state: State, allocation: Allocation, command: cmd.PlaceAl
     return None
 
 
-def _check_count(request: Request, shares: tuple[Share, ...]) -> Rejected | None:
+def check_count(request: Request, shares: tuple[Share, ...]) -> Rejected | None:
     most = max(request.nodes, request.max_nodes)
     distinct = len({share.node for share in shares})
     if request.nodes <= len(shares) <= most and distinct == len(shares):
@@ -79,22 +83,23 @@ def _check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...]
     if not vcluster.is_up:
         return _stale(f'vCluster "{vcluster.name}" is down')
     for share in shares:
-        if not _may_take(state, allocation, vcluster, share):
+        node = state.nodes.get(share.node)
+        if node is None or not may_have(allocation, vcluster, node, share) or not fits(node, share, vcluster.name):
             return _stale(f"node {share.node} cannot be given")
     return None
 
 
-def _may_take(state: State, allocation: Allocation, vcluster: Vcluster, share: Share) -> bool:
-    """The amounts are computed again: a share that differs from what the request means on this node is not given."""
-    node = state.nodes.get(share.node)
+def may_have(allocation: Allocation, vcluster: Vcluster, node: Node, share: Share) -> bool:
+    """Whether this share of the node suits the allocation, whoever holds the node now.
+
+    The amounts are computed again: a share that differs from what the request means on this node is not given.
+    """
     return (
-        node is not None
-        and node.state is NodeState.READY
+        node.state is NodeState.READY
         and not node.shortfall
         and (not vcluster.nodes or node.id in vcluster.nodes)
         and matches(allocation.request, node.hardware, node.id)
         and share == share_of(allocation.request, node, vcluster.node_sharing)
-        and fits(node, share, vcluster.name)
     )
 
 

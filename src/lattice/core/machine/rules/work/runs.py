@@ -27,7 +27,8 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
     StopIntent,
 )
-from lattice.core.model.work.endings import cancelled_by
+from lattice.core.model.work.endings import PREEMPTED, cancelled_by
+from lattice.core.model.work.evictions import EvictionReason
 from lattice.core.model.work.usage import Usage, total_usage
 
 BACKOFF_FIRST_MS = 1_000
@@ -172,6 +173,8 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
         return _fail(allocation, Cause.WALLTIME, allocation.parts[0], at)
     if intent is StopIntent.DRAIN and not (bad is None and _ended_by_itself(allocation)):
         return _drained(allocation)
+    if intent is StopIntent.PREEMPT and not (bad is None and _ended_by_itself(allocation)):
+        return _preempted(allocation)
     if intent is StopIntent.ROLLBACK and bad is None and not _ended_by_itself(allocation):
         return _rolled_back(allocation, at)
     if bad is None:
@@ -189,6 +192,21 @@ def _drained(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeu
         counted=False,
         eligible_at=0,
         message=f"requeued: {gone.message}",
+        elapsed_s=_elapsed_s(allocation),
+    )
+
+
+def _preempted(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """Not a failure of the work either; work that may never run again ends here."""
+    if allocation.requeue is RequeuePolicy.NEVER:
+        part = replace(allocation.parts[0], message=PREEMPTED)
+        return _end(allocation, AllocationTrigger.FAIL, Cause.PREEMPTED, part)
+    return ev.AllocationRequeued(
+        number=allocation.number,
+        counted=False,
+        preempted=True,
+        eligible_at=0,
+        message=PREEMPTED,
         elapsed_s=_elapsed_s(allocation),
     )
 
@@ -239,7 +257,7 @@ def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part:
     A code is shown only where a process ended by itself with it; that of work that was cancelled says nothing.
     """
     exited = part.cause in (Cause.EXIT, Cause.CANCELLED, Cause.WALLTIME) and not part.signal
-    has_code = exited and part.phase is PartPhase.ENDED and cause is not Cause.CANCELLED
+    has_code = exited and part.phase is PartPhase.ENDED and cause not in (Cause.CANCELLED, Cause.PREEMPTED)
     return ev.AllocationEnded(
         number=allocation.number,
         trigger=trigger,
@@ -289,12 +307,24 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
     record = state.allocations[event.number]
     was_drained = record.intent is StopIntent.DRAIN
     reason = state.nodes[record.lost_node].reason if was_drained and event.message else ""
+    if record.intent is StopIntent.PREEMPT and event.message == PREEMPTED:
+        reason = _taken_for(state, record)
     message = f"{event.message}: {reason}" if reason else event.message
     if isinstance(event, ev.AllocationEnded):
         return replace(event, message=message)
     if record.vcluster not in state.audit.sensitive or not (event.counted or was_drained):
         return replace(event, message=message)
     return replace(event, message=f"{message}; {AWAITS_RELEASE}", hold=Hold.OPERATOR)
+
+
+def _taken_for(state: State, record: Allocation) -> str:
+    """For what kind of work it was taken; whose that is, is nobody's business."""
+    eviction = state.evictions.records.get(state.evictions.takers.get(record.number, 0))
+    if eviction is None:
+        return ""
+    if eviction.reason is EvictionReason.RECLAIM:
+        return "the nodes were borrowed and are needed at home"
+    return f"work of class {state.allocations[eviction.number].preemption_class} needs its nodes"
 
 
 def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | None:

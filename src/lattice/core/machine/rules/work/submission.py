@@ -248,6 +248,7 @@ def _record(
         asked=command.asked,
         session=command.session,
         idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
+        no_preempt=command.no_preempt,
         dag=batch.dag,
         dag_ref=dag_ref,
     )
