@@ -13,6 +13,8 @@ from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.config.schema import ApiSection, ServerConfig
 from lattice.control import loop
 from lattice.control.audit.sealing import Auditing
+from lattice.control.capacity import evictions as evicting
+from lattice.control.capacity.evictions import Evictions
 from lattice.control.collectors.tree import CollectorTree
 from lattice.control.loop import keep_alive
 from lattice.control.nodes.conformance import Conformance
@@ -37,16 +39,21 @@ from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.commands import (
     DownNode,
     DrainNode,
+    EvictAllocations,
     NoteDrift,
+    PlaceAllocation,
     RaiseLevel,
     RebootNode,
+    ReportPart,
     SetSetting,
     SetVcluster,
 )
+from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
-from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.core.model.work.allocations import PartPhase
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
 from lattice.daemons.server.loops import Loops
 from lattice.integrations.directory.store import DirectoryStore
@@ -116,6 +123,36 @@ async def reconcile(patch: Patch, folder: Path) -> None:
     world.clock.pass_s(1000)
     await made.compare()
     assert [command.number for command in world.replica.proposed if hasattr(command, "number")][-1] == good
+
+
+async def evictions(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    await world.replica.propose(RaiseLevel(level=2), actor="test")
+    made = Evictions(world.replica, world.clock)
+    kept = []
+    for node in ("n1", "n2"):
+        low = await world.submit(preemption_class=1, walltime_s=36_000)
+        run = PlaceAllocation(number=low, run=1, shares=(Share(node=node),))
+        await world.replica.propose(run, actor="test")
+        begun = ReportPart(number=low, run=1, node=node, seq=1, phase=PartPhase.RUNNING)
+        await world.replica.propose(begun, actor="test")
+        world.clock.pass_s(600)
+        high = await world.submit(preemption_class=9, walltime_s=3600)
+        take = EvictAllocations(number=high, run=1, victims=((low, 1),), shares=(Share(node=node),))
+        assert isinstance(await world.replica.propose(take, actor="test"), Accepted)
+        gone = ReportPart(number=low, run=1, node=node, seq=2, phase=PartPhase.ENDED, stopped=True)
+        await world.replica.propose(gone, actor="test")
+        kept.append(high)
+    records = world.replica.state.evictions.records
+    assert list(records) == kept
+    poison(patch, evicting, "_next", lambda eviction: eviction.number == kept[0])
+    world.clock.pass_s(120)
+    await made.enforce_due()
+    assert list(records) == kept[:1]
+    patch.undo()
+    await made.enforce_due()
+    assert not records  # it was not forgotten
 
 
 async def deadlines(patch: Patch, folder: Path) -> None:
@@ -405,6 +442,7 @@ CASES: dict[str, tuple[str, Case]] = {
     Reconcile.__name__: ("reconcile", reconcile),
     Deadlines.__name__: ("deadlines", deadlines),
     IdleEnds.__name__: ("idle", idle_ends),
+    Evictions.__name__: ("evictions", evictions),
     NodeWatch.__name__: ("node_watch", node_watch),
     Notifying.__name__: ("notifications", notifications),
     Archiving.__name__: ("archive", archive),

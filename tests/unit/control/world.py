@@ -70,6 +70,7 @@ class World:
         vcluster: str = "default",
         name: str = "test",
         idle_end_s: int = 0,
+        preemption_class: int = 5,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -80,6 +81,7 @@ class World:
             vcluster=vcluster,
             request=Request(nodes=nodes),
             idle_end_s=idle_end_s,
+            preemption_class=preemption_class,
             per_node=per_node,
             tasks=tasks,
             walltime_s=walltime_s,

@@ -53,7 +53,7 @@ from lattice.core.model.work.endings import group_sentence, sentence, stopped_se
         ),
         ("a5 could not be started: cannot execute /no: No such file", "launch", {"message": "cannot execute /no: No such file"}),
         ("a5 failed with its node: node n1 was lost", "node", {"message": "node n1 was lost"}),
-        ("a5 ended: preempted", "preempted", {}),
+        ("a5 was preempted", "preempted", {}),
     ],
 )  # fmt: skip
 def test_every_end_has_a_sentence(wanted: str, cause: str, facts: dict[str, Any]) -> None:

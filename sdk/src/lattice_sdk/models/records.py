@@ -147,6 +147,8 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     slurm: SlurmRequest | UnsetType = UNSET  # of work that a Slurm command submitted
     session: bool | UnsetType = UNSET  # true: to be worked in by hand
     idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
+    no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
+    preempted: int | UnsetType = UNSET  # how often it was
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -268,6 +270,7 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     require_signed: bool = False
     confinement: str = "normal"
     idle_end_s: Figure | None = 0
+    preemption: str = "allowed"  # of its running work by higher classes: allowed, borrowed_only or never
     created_at: str | None = None
     pending: int = 0
     running: int = 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from time import time
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, UnsetType, to_builtins
 
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text, local_with_distance, stamp_text, with_local_times
@@ -165,6 +165,7 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("SUBMITTED", lambda a: stamp_text(a.submitted_at), is_wide=True),
     Column("STARTED", lambda a: stamp_text(a.started_at), is_wide=True),
     Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
+    Column("PREEMPTED", lambda a: str(a.preempted or 0), is_wide=True),
     Column("CPU_TIME", lambda a: clock_text(a.cpu_s) if a.started_at else "", is_wide=True),
     Column("PEAK_MB", lambda a: f"{a.peak_memory_mb:g}" if a.started_at else "", is_wide=True),
     Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
@@ -174,6 +175,12 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("WRITTEN", lambda a: bytes_text(usage_of(a).written_bytes) if a.started_at else "", is_wide=True),
     Column("PIDS", lambda a: str(usage_of(a).peak_pids or ""), is_wide=True),
 )
+
+
+def _times(count: int | UnsetType) -> str:
+    if not count:
+        return ""
+    return "once" if count == 1 else f"{count} times"
 
 
 def allocation_pairs(allocation: Allocation, now: float) -> list[tuple[str, str]]:
@@ -206,6 +213,7 @@ def allocation_pairs(allocation: Allocation, now: float) -> list[tuple[str, str]
         ("Ending", allocation.ending),
         ("Message", allocation.message or ""),
         ("Restarts", str(allocation.restart_count or "")),
+        ("Preempted", _times(allocation.preempted)),
         ("Tasks", tasks_text(allocation)),
         ("Steps", f"{allocation.step_count}, see `lattice steps {allocation.id}`" if allocation.step_count else ""),
         ("CPU time", cpu_text(allocation)),

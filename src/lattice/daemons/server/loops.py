@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
+from lattice.control.capacity.evictions import Evictions
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import Loop, keep_alive
@@ -126,6 +127,7 @@ class Loops:
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.deadlines = Deadlines(replica, clock)
+        self.evictions = Evictions(replica, clock)
         self.idle_ends = IdleEnds(replica, clock, links, self.steps.live)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
@@ -237,6 +239,7 @@ class Loops:
             self.archiving,
             self.deadlines,
             self.idle_ends,
+            self.evictions,
             self.tracing,
             self.notifying,
         )

@@ -119,6 +119,7 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     default_time_s: int = 0
     max_nodes: int = 0
     accounts: tuple[str, ...] = ()  # none = all
+    preempt_mode: str = "OFF"
 
     @property
     def shown_name(self) -> str:

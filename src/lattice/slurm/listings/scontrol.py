@@ -203,7 +203,7 @@ def partition_text(partition: PartitionRow, *, one_line: bool = False) -> str:
                 ("ReqResv", "NO"),
                 ("OverSubscribe", "YES:4" if partition.is_shared else "NO"),
             ],
-            [("OverTimeLimit", "NONE"), ("PreemptMode", "OFF")],
+            [("OverTimeLimit", "NONE"), ("PreemptMode", partition.preempt_mode)],
             [
                 ("State", "UP" if partition.is_up else "DOWN"),
                 ("TotalCPUs", str(cpus)),

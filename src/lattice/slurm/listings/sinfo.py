@@ -234,7 +234,7 @@ _OF_PARTITION: Mapping[str, Callable[[PartitionRow], str]] = {
     "g": lambda partition: "all",
     "p": lambda partition: "1",
     "I": lambda partition: "1",
-    "M": lambda partition: "OFF",
+    "M": lambda partition: partition.preempt_mode,
     "S": lambda partition: "all",
     "B": lambda partition: "UNLIMITED",
 }

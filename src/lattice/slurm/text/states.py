@@ -67,7 +67,7 @@ _OF_STATE = {
     "Starting": State.CONFIGURING,
     "Running": State.RUNNING,
     "Checkpointing": State.RUNNING,
-    "Suspended": State.SUSPENDED,
+    "Suspended": State.PENDING,  # it waits in the queue; tools take other words for an end or for a pause
     "Stopping": State.COMPLETING,
     "Completed": State.COMPLETED,
     "Failed": State.FAILED,

@@ -14,6 +14,7 @@ from lattice.core.model.site.tenants import (
     Fencing,
     NodeSharing,
     OnQuota,
+    Preemption,
     Project,
     Tenant,
     TenantUse,
@@ -21,6 +22,7 @@ from lattice.core.model.site.tenants import (
     Visibility,
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.core.model.work.evictions import policy_of
 from lattice.images.references import BadReference, parse_images
 from lattice.wire.bounds import Short
 from lattice.wire.text.node_names import node_names
@@ -75,6 +77,7 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     require_signed: bool
     confinement: Confinement
     idle_end_s: int
+    preemption: Preemption  # what was set, else what the scheduler implies
     created_at: str | None
     pending: int
     running: int
@@ -141,6 +144,7 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     confinement: Confinement | UnsetType = UNSET
     idle_end: Short | int | UnsetType | None = UNSET
     idle_end_s: Short | int | UnsetType | None = UNSET
+    preemption: Preemption | UnsetType | None = UNSET  # null = what the scheduler implies
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,6 +197,7 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         require_signed=demands.require_signed,
         confinement=demands.confinement,
         idle_end_s=demands.idle_end_s,
+        preemption=policy_of(vcluster),
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,

@@ -212,6 +212,8 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     slurm: AskedView | UnsetType = UNSET  # of work that a Slurm command submitted
     session: bool | UnsetType = UNSET  # true: to be worked in by hand
     idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
+    no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
+    preempted: int | UnsetType = UNSET  # how often it was
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -339,6 +341,8 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         slurm=asked_view(record.asked) if record.asked is not None else UNSET,
         session=True if record.session else UNSET,
         idle_end_s=record.idle_end_s or UNSET,
+        no_preempt=True if record.no_preempt else UNSET,
+        preempted=record.preempted or UNSET,
     )
 
 

@@ -215,6 +215,7 @@ _HAPPENED = {
     Occasion.FAIL: "failed",
     Occasion.REQUEUE: "was requeued",
     Occasion.TIME_LIMIT: "ran out of time",
+    Occasion.PREEMPT: "was preempted",
     Occasion.TIME_LIMIT_50: "has used 50% of its walltime",
     Occasion.TIME_LIMIT_80: "has used 80% of its walltime",
     Occasion.TIME_LIMIT_90: "has used 90% of its walltime",

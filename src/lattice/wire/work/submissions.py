@@ -231,6 +231,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
         payload=_payload(work),
         idle_end_s=_idle_end_s(wanted.idle_end, tasks),
+        no_preempt=life.no_preempt,
     )
 
 

@@ -3,6 +3,7 @@
 from lattice.api.context import Context
 from lattice.api.slurm.rows.finding import MIN_JOB_AGE_S
 from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.evictions import limits_of
 from lattice.slurm.text.arrays import MAX_INDEX
 from lattice.slurm.version import VERSION
 
@@ -10,6 +11,7 @@ from lattice.slurm.version import VERSION
 def config_values(context: Context) -> dict[str, str]:
     services, state = context.services, context.state
     grace_s = float(setting_value(state.settings, "agent.grace_s"))
+    is_preempting = limits_of(state.settings).max_victims > 0
     has_gpus = any(node.hardware.gpus for node in state.nodes.values())
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
@@ -30,8 +32,8 @@ def config_values(context: Context) -> dict[str, str]:
         "MinJobAge": f"{MIN_JOB_AGE_S} sec",
         "MpiDefault": "none",
         "NEXT_JOB_ID": str(state.next_number),
-        "PreemptMode": "OFF",
-        "PreemptType": "preempt/none",
+        "PreemptMode": "REQUEUE" if is_preempting else "OFF",
+        "PreemptType": "preempt/qos" if is_preempting else "preempt/none",
         "PriorityType": "priority/multifactor",
         "ProctrackType": "proctrack/cgroup",
         "SchedulerType": "sched/backfill",

@@ -12,6 +12,7 @@ from lattice.api.find.visibility import (
 from lattice.api.slurm.accounts import user_ids
 from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.evictions import limits_of, preempt_mode
 from lattice.slurm.listings.machine import NodeRow, PartitionRow, ReservationRow
 from lattice.slurm.version import VERSION
 
@@ -99,6 +100,7 @@ class MachineRows:
     def partitions(self, nodes: dict[str, NodeRow]) -> list[PartitionRow]:
         services = self._context.services
         default = services.slurm.partition_of(self._context.default_vcluster)
+        limits = limits_of(self._state.settings)
         return [
             PartitionRow(
                 name=name,
@@ -110,6 +112,7 @@ class MachineRows:
                 default_time_s=vcluster.default_walltime_s,
                 max_nodes=vcluster.max_nodes,
                 accounts=self._tenants(vcluster.tenants),
+                preempt_mode=preempt_mode(vcluster, limits),
             )
             for name, vcluster in self._vclusters.items()
         ]

@@ -36,6 +36,7 @@ FIELDS = (
     Field("default_uenv", TEXT, "images of work that names none, as for submit --uenv; empty = none"),
     Field("confinement", TEXT, "normal, or strict: only nodes that enforce every limit"),
     Field("idle_end", DURATION, "cancel sessions after this long without use, unless they say otherwise"),
+    Field("preemption", TEXT, "whether higher classes take its running work: allowed, borrowed_only or never"),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
 SWITCHES = ("require_signed", "up")
@@ -62,6 +63,7 @@ class Options:
     backfill_depth: str | None = None
     require_signed: bool | None = None
     idle_end: str | None = None
+    preemption: str | None = None
     up: bool | None = None
 
 
@@ -88,6 +90,7 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("DEFAULT_UENV", lambda v: v.default_uenv, is_wide=True),
     Column("SIGNED", lambda v: "required" if v.require_signed else "", is_wide=True),
     Column("CONFINEMENT", lambda v: v.confinement, is_wide=True),
+    Column("PREEMPTION", lambda v: v.preemption, is_wide=True),
     Column("CREATED", lambda v: stamp_text(v.created_at), is_wide=True),
 )
 

@@ -83,6 +83,11 @@ def limits_of(settings: dict[str, str]) -> Limits:
     )
 
 
+def preempt_mode(vcluster: Vcluster, limits: Limits) -> str:
+    """Slurm's word for what may happen to running work of the vCluster."""
+    return "REQUEUE" if limits.max_victims and policy_of(vcluster) is Preemption.ALLOWED else "OFF"
+
+
 class Protection(StrEnum):
     """Why work that runs is not taken, in words that follow "it"."""
 

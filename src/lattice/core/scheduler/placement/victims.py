@@ -243,7 +243,9 @@ class Victims:
             found = self._fits_without(others, fits) if others else None
             if found is not None:
                 victims, rows = others, found
-        if not self._is_worth_it(victims, rows, shape, klass):
+        # Who would only free power or bandwidth for work on other nodes is not taken.
+        leaving = self._place[np.isin(self._snapshot.held["node"], rows)]
+        if not np.isin(victims, leaving).all() or not self._is_worth_it(victims, rows, shape, klass):
             return None
         table = self._table
         return Choice(tuple((int(table["number"][each]), int(table["run"][each])) for each in victims), rows)
