@@ -11,12 +11,15 @@ from lattice.core.machine.commands import (
     DownNode,
     DrainNode,
     EnforceDeadline,
+    EvictAllocations,
     ExpireAllocation,
     PauseAllocation,
+    RaiseLevel,
     ReportPart,
     RequeueAllocation,
     RollbackRun,
 )
+from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, StopIntent
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import RunKey, StopOrder
@@ -84,6 +87,16 @@ async def _never_start_on_the_other_node(world: World) -> int:
     return number
 
 
+async def _take_it_for_a_higher_class(world: World) -> int:
+    await world.do(RaiseLevel(level=2))
+    number = await world.running("n1", "n2", per_node=True, walltime_s=36_000)
+    world.clock.pass_s(600)
+    high = await world.submit(preemption_class=6, walltime_s=36_000)
+    shares = (Share(node="n1"),)
+    await world.do(EvictAllocations(number=high, run=1, victims=((number, 1),), shares=shares))
+    return number
+
+
 WAYS: dict[StopIntent, tuple[str, Callable[[World], Awaitable[int]]]] = {
     StopIntent.CANCEL: ("cancelled", _cancel),
     StopIntent.REQUEUE: ("requeued", _requeue),
@@ -93,6 +106,7 @@ WAYS: dict[StopIntent, tuple[str, Callable[[World], Awaitable[int]]]] = {
     StopIntent.DEADLINE: ("deadline", _pass_the_deadline),
     StopIntent.DRAIN: ("drained", _drain_the_node),
     StopIntent.ROLLBACK: ("rolled_back", _never_start_on_the_other_node),
+    StopIntent.PREEMPT: ("preempted", _take_it_for_a_higher_class),
 }
 
 

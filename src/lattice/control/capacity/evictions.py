@@ -1,6 +1,6 @@
 """Sees evictions through whose time has come: nodes that were kept in vain are given back.
 
-Everything else about an eviction follows from other commands. What is due is read from the state, so a new leader goes on where the
+Everything else about an eviction follows from other commands. What is due is read from the state, so a new leader continues where the
 last one stopped.
 """
 

@@ -30,7 +30,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant, Vcluster
-from lattice.core.model.work.allocations import RequeuePolicy
+from lattice.core.model.work.allocations import RequeuePolicy, StopIntent
 from lattice.core.model.work.evictions import Limits
 from lattice.core.model.work.notifications import Occasion
 from lattice.core.model.work.steps import StepRecord
@@ -68,6 +68,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (Vcluster, "demands"),
         (cmd.SubmitAllocation, "idle_end_s"),
         RequeuePolicy.ON_WALLTIME,
+        StopIntent.PREEMPT,
         (cmd.SubmitAllocation, "no_preempt"),
         cmd.EvictAllocations,
         cmd.DropEviction,

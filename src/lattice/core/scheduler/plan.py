@@ -53,7 +53,7 @@ _PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _CHUNK = 64
 _REFUSED = 8  # number of refusals after which the bounds are recomputed
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
-_SEARCHES = 32  # searches for victims in one plan; the next plan goes on
+_SEARCHES = 32  # searches for victims in one plan; the next plan continues
 
 
 def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
@@ -167,7 +167,7 @@ class _Pass:
         return may
 
     def _enter_eviction(self, eviction: Eviction) -> None:
-        """Starts the row on the very nodes that were freed for it, or goes on keeping them. Nothing else gets them."""
+        """Starts the row on the very nodes that were freed for it, or keeps them further. Nothing else gets them."""
         queue, nodes = self._snapshot.queue, self._snapshot.nodes
         found = np.flatnonzero(queue.number == eviction.number)
         if not len(found):

@@ -102,7 +102,7 @@ class Protection(StrEnum):
     ENDING = "ends within preemption.near_completion_s"
 
 
-# What S23 says of each kind of vCluster; all others allow it.
+# By the kind of vCluster; all others allow it.
 _DEFAULT = {"service-bin-pack": Preemption.BORROWED_ONLY, SENSITIVE: Preemption.NEVER}
 
 

@@ -43,7 +43,7 @@ class Progress:
     placements: list[Placement]
     reservations: dict[int, Reservation]
     takings: list[Taking]  # each with a reservation of its own
-    victimless: set[tuple[int, int]]  # shapes and classes for which nobody could be taken; as `no_start`
+    victimless: set[tuple[int, int]]  # shapes and classes for which no work could be taken; as `no_start`
 
     @classmethod
     def at_start(

@@ -84,7 +84,7 @@ class Victims:
         return policy_of(vcluster) is Preemption.ALLOWED
 
     def take(self, choice: Choice) -> None:
-        """Nobody is taken twice."""
+        """They are taken: no other row takes them again."""
         numbers = [number for number, _ in choice.victims]
         self._free = self._free & ~np.isin(self._table["number"], numbers)
         self.lowest = int(self._table["klass"][self._free].min(initial=99))
@@ -99,7 +99,7 @@ class Victims:
         return undo
 
     def search(self, demand: Demand, shape: Shape, klass: int, fits: Fits) -> Choice | None:
-        """Whom to take so that the row of this shape and class can start; None when nobody will do."""
+        """Whom to take so that the row of this shape and class can start; None when no set will do."""
         options = self._options(demand, shape, klass)
         missing = demand.least - len(self._room.candidates(demand, shape))
         tried: set[tuple[int, ...]] = set()

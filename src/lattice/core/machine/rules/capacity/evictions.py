@@ -1,4 +1,4 @@
-"""Judges evictions: whom the scheduler may take, for whom, and that nobody else gets what is kept.
+"""Judges evictions: whom the scheduler may take, for whom, and when that ends.
 
 Nothing is taken on trust from the plan: class, protections, cost and nodes are checked again on the state of this moment. A refusal
 is normal operation (code `stale`). An eviction stands until the allocation that it is for starts, ends or cannot use the nodes any
@@ -13,7 +13,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import sensitive
-from lattice.core.machine.rules.capacity.keeping import fits_beside, without
+from lattice.core.machine.rules.kept_nodes import fits_beside, without
 from lattice.core.machine.rules.work import placement, quotas, reservations
 from lattice.core.machine.rules.work.tasks import materialise
 from lattice.core.machine.state import State

@@ -8,8 +8,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import sensitive
-from lattice.core.machine.rules.capacity import keeping
+from lattice.core.machine.rules import kept_nodes, sensitive
 from lattice.core.machine.rules.work import quotas, reservations
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
@@ -32,7 +31,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
         check_allocation(state, allocation, command, at)
         or check_count(allocation.request, command.shares)
         or _check_nodes(state, allocation, command.shares)
-        or keeping.check_placement(state, allocation, command.shares)
+        or kept_nodes.check_placement(state, allocation, command.shares)
         or reservations.check_placement(state, allocation, command.shares, at)
         or quotas.check_placement(state, allocation, command.shares)
         or sensitive.check_placement(state, allocation, command.shares)
@@ -90,7 +89,7 @@ def _check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...]
 
 
 def may_have(allocation: Allocation, vcluster: Vcluster, node: Node, share: Share) -> bool:
-    """Whether this share of the node suits the allocation, whoever holds the node now.
+    """Whether this share of the node suits the allocation, whatever holds the node now.
 
     The amounts are computed again: a share that differs from what the request means on this node is not given.
     """

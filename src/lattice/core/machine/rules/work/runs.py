@@ -318,7 +318,7 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
 
 
 def _taken_for(state: State, record: Allocation) -> str:
-    """For what kind of work it was taken; whose that is, is nobody's business."""
+    """For what kind of work it was taken, without saying whose that is."""
     eviction = state.evictions.records.get(state.evictions.takers.get(record.number, 0))
     if eviction is None:
         return ""

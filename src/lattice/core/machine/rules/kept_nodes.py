@@ -1,4 +1,4 @@
-"""What is kept on nodes for work that others were taken for: nobody else gets it. See docs/architecture/preemption.md."""
+"""What is kept on nodes for work that others were taken for: no other work gets it. See docs/architecture/preemption.md."""
 
 from msgspec.structs import replace
 
