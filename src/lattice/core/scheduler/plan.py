@@ -179,7 +179,7 @@ class _Pass:
         is_free = np.isin(rows, self._room.candidates(demand, shape)).all()
         refusal = self._headroom.refusal(shape)
         if is_free and refusal is None and self._progress.why[row] == BEHIND:
-            self._place(eviction.number, int(queue.run[row]), shape, demand, rows)
+            self._place(eviction.number, int(queue.run[row]), shape, demand, rows, is_backfill=False)
             self._progress.why[row] = _PLACED
         else:
             self._keep_from_now(row, shape, demand, rows)
