@@ -7,7 +7,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.levels import OLDEST
-from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.nodes.nodes import DownCause, Share
 from lattice.core.model.site.tenants import Demands, NodeSharing, Preemption, Tenant, Vcluster
 from lattice.core.model.work.allocations import AllocationState, Cause, Hold, PartPhase, Request, RequeuePolicy
 from lattice.core.model.work.evictions import (
@@ -225,7 +225,7 @@ def test_cost_and_value_are_counted_in_gpus_where_there_are_any() -> None:
         lambda high: cmd.UpdateAllocation(number=high, preemption_class=4),
         lambda high: cmd.CancelAllocation(number=high),
         lambda high: cmd.DrainNode(node="n1", reason="fan"),
-        lambda high: cmd.DownNode(node="n1", cause="hardware"),
+        lambda high: cmd.DownNode(node="n1", cause=DownCause.HARDWARE),
     ],
 )
 def test_what_makes_it_pointless_ends_it(change: object) -> None:
