@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb archives images clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -83,6 +83,13 @@ deb: venv  ## build Debian packages of all parts into dist/
 	@tools/system-packages deb
 	@$(BIN)/python tools/dist.py >/dev/null
 	@$(BIN)/python tools/deb.py
+
+archives: venv  ## build archives of the programs per architecture into dist/
+	@$(BIN)/python tools/archives.py
+
+images: archives  ## build OCI images of server and agent into dist/images/
+	@tools/system-packages images
+	@$(BIN)/python tools/images.py
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov

@@ -12,11 +12,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import tomllib
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-
-from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -58,7 +55,7 @@ fi
 
 
 def main() -> None:
-    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    number = dist.version()
     if not list(DIST.glob(f"lattice_hpc-{number}-*.whl")):
         dist.main()
     staging = ROOT / "build" / "deb"
@@ -79,7 +76,7 @@ def _install(whole: Path) -> list[Distribution]:
     subprocess.run([uv, "venv", "-q", "--python", PYTHON, target], check=True)
     wanted = {str(each["name"]) for each in dist.components()}
     pinned = whole / "pinned.txt"
-    pinned.write_text("".join(_blocks(wanted)))
+    pinned.write_text(dist.pinned_lines(wanted))
     into = [uv, "pip", "install", "-q", "--python", f"{target}/bin/python"]
     subprocess.run([*into, "--require-hashes", "-r", str(pinned)], check=True)
     subprocess.run([*into, "--no-deps", *map(str, DIST.glob("lattice_hpc*.whl"))], check=True)
@@ -87,38 +84,13 @@ def _install(whole: Path) -> list[Distribution]:
     return list(distributions(path=[str(libraries)]))
 
 
-def _blocks(wanted: set[str]) -> list[str]:
-    """The lines of constraints.txt about these components, with their hashes."""
-    kept, is_kept = [], False
-    for line in (ROOT / "constraints.txt").read_text().splitlines(keepends=True):
-        if not line.startswith((" ", "#")):
-            is_kept = dist.normal(line.partition("==")[0]) in wanted
-        if is_kept:
-            kept.append(line)
-    return kept
-
-
 def _owners(installed: list[Distribution]) -> dict[str, list[Distribution]]:
     """Which package has which component: what server and agent share is in the one that both depend on."""
     known = {dist.normal(each.metadata["Name"]): each for each in installed}
-    server, agent = (_closure(known, extras) for extras in (("server", "s3"), ("agent", "nvidia")))
-    shared = (server & agent) | _closure(known, ())
+    server, agent = (dist.closure(known, extras) for extras in (("server", "s3"), ("agent", "nvidia")))
+    shared = (server & agent) | dist.closure(known, ())
     split = {"lattice-cli": shared, "lattice-server": server - shared, "lattice-agent": agent - shared}
     return {name: [known[each] for each in sorted(names)] for name, names in split.items()}
-
-
-def _closure(known: dict[str, Distribution], extras: tuple[str, ...]) -> set[str]:
-    found: set[str] = set()
-    waiting = [Requirement(f"lattice-hpc[{','.join(extras)}]" if extras else "lattice-hpc")]
-    while waiting:
-        wanted = waiting.pop()
-        name = dist.normal(wanted.name)
-        if name not in known or (name in found and not wanted.extras):
-            continue
-        found.add(name)
-        needs = map(Requirement, known[name].requires or ())
-        waiting += [each for each in needs if dist.applies(each, "", *wanted.extras)]
-    return found
 
 
 def _fill(name: str, target: Path, whole: Path, components: list[Distribution]) -> None:

@@ -75,6 +75,32 @@ def applies(wanted: Requirement, *extras: str) -> bool:
     return wanted.marker is None or any(wanted.marker.evaluate({**LINUX, "extra": extra}) for extra in extras or ("",))
 
 
+def closure(known: dict[str, Distribution], extras: tuple[str, ...]) -> set[str]:
+    """Names of all that Lattice needs with these extras, itself included."""
+    found: set[str] = set()
+    waiting = [Requirement(f"lattice-hpc[{','.join(extras)}]" if extras else "lattice-hpc")]
+    while waiting:
+        wanted = waiting.pop()
+        name = normal(wanted.name)
+        if name not in known or (name in found and not wanted.extras):
+            continue
+        found.add(name)
+        needs = map(Requirement, known[name].requires or ())
+        waiting += [each for each in needs if applies(each, "", *wanted.extras)]
+    return found
+
+
+def pinned_lines(wanted: set[str]) -> str:
+    """The lines of constraints.txt about these components, with their hashes."""
+    kept, is_kept = [], False
+    for line in (ROOT / "constraints.txt").read_text().splitlines(keepends=True):
+        if not line.startswith((" ", "#")):
+            is_kept = normal(line.partition("==")[0]) in wanted
+        if is_kept:
+            kept.append(line)
+    return "".join(kept)
+
+
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -99,17 +125,26 @@ def bill_of_materials(number: str) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
+def version() -> str:
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
 def main(folder: str = "dist") -> None:
-    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    number = version()
     target = (ROOT / folder).absolute()
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     build(target)
     (target / f"lattice-hpc-{number}.cdx.json").write_text(bill_of_materials(number))
-    files = sorted(path for path in target.iterdir() if path.is_file())
+    print(write_sums(target), end="")
+
+
+def write_sums(target: Path) -> str:
+    """Checksums of all that lies in the folder."""
+    files = sorted(path for path in target.iterdir() if path.is_file() and path.name != "SHA256SUMS")
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
     (target / "SHA256SUMS").write_text(sums)
-    print(sums, end="")
+    return sums
 
 
 if __name__ == "__main__":

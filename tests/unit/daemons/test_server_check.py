@@ -1,6 +1,7 @@
 """What lattice-server --check-config looks at beyond the file."""
 
 import asyncio
+import importlib
 import os
 import socket
 import sys
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from lattice.config.load import ConfigError
 from lattice.config.redaction import redacted
+from lattice.config.release import installed_release
 from lattice.config.schema import ApiSection, LogSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
 from lattice.config.secrets import SecretError
 from lattice.daemons.outside.objects import object_store_of
@@ -139,3 +141,14 @@ def test_a_bucket_is_tried_and_nothing_is_left_in_it(tmp_path: Path, monkeypatch
     ((_, why),) = connect_outcomes(with_store(tmp_path, **keys, timeout=2.0))
     assert bucket.endpoint in why
     assert "hidden-2" not in f"{why}{redacted(there)}"
+
+
+@pytest.mark.parametrize("module", ["server", "agent", "replay"])
+def test_a_program_prints_its_version_before_it_asks_for_anything(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = importlib.import_module(f"lattice.daemons.programs.{module}").build_parser()
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--version"])
+    assert ended.value.code in (0, None)
+    assert capsys.readouterr().out == f"{parser.prog} {installed_release()}\n"

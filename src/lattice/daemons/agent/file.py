@@ -14,7 +14,9 @@ import msgspec
 from lattice.config.load import ConfigError, read
 from lattice.config.schema import DurationText
 
-OWN_FLAGS = frozenset({"help", "config", "check_config", "connect", "example_config"})  # of the command line alone
+OWN_FLAGS = frozenset(
+    {"help", "version", "config", "check_config", "connect", "example_config"}
+)  # of the command line alone
 LISTS = frozenset({"servers", "enroll_servers", "features"})  # flags whose value is `a,b,c`
 
 # What an agent of the packaged unit begins with.

@@ -43,6 +43,7 @@ from lattice.daemons.agent.hardware import BadHardware, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
+from lattice.daemons.programs.version import add_version
 from lattice.observe.log_files import LogFile
 from lattice.observe.logging import LEVELS, configure
 from lattice.observe.service_manager import ServiceManager
@@ -69,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=DISCOVER_HELP + HOLLOW_HELP,
     )
     add = parser.add_argument
+    add_version(parser)
     add_file_options(parser)
     add("--node-id", required=True, metavar="NAME", help="name of this node in the cluster")
     add("--state-dir", required=True, type=Path, metavar="DIR", help="directory for run records and the shim's socket")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lattice.core.model.site.weights import PROFILES
 from lattice.core.scheduler.score.profiles import Profile, built_in
+from lattice.daemons.programs.version import add_version
 from lattice.replay.inventory import NAME as VCLUSTER
 from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
 from lattice.replay.outcomes import measure
@@ -36,6 +37,7 @@ TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy,
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rm-replay", description="replay workload traces on a simulated machine")
+    add_version(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="replay one trace under one policy")
     run.add_argument(

@@ -22,6 +22,7 @@ from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.outside.vaults import vault_of
+from lattice.daemons.programs.version import add_version
 from lattice.daemons.server.http_limits import use_all_descriptors
 from lattice.observe.log_files import LogFile
 from lattice.observe.logging import configure
@@ -59,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="serve the API and the agents, and run the scheduler; "
         "`init` writes all that a first server needs (see `lattice-server init --help`)",
     )
+    add_version(parser)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="configuration file in YAML")
     parser.add_argument(
         "--set",
