@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from lattice_sdk.async_session import AsyncSession
-from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines
+from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines, metric_events
 from lattice_sdk.calls.allocations import EVERYTHING, seconds
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.completion import completed_async, names_of, watched
@@ -22,6 +22,7 @@ from lattice_sdk.calls.streams import (
     audit_export_request,
     dropped_counter,
     logs_request,
+    metrics_request,
     step_request,
     watch_request,
 )
@@ -30,6 +31,7 @@ from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import Allocation, AllocationFilter, LogChunk, LogLine, Page
+from lattice_sdk.models.telemetry.metrics import MetricEvent
 from lattice_sdk.operation import Awaiting, Steps
 from lattice_sdk.ports.tunnels import Tunnel, open_tunnel
 from lattice_sdk.protocol import HEADER as PROTOCOL
@@ -221,6 +223,18 @@ class LatticeClient(Awaiting, Calls):
     def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> AsyncStepStream:
         """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""
         return AsyncStepStream(AsyncEventReader(self._session, step_request(allocation_id, step, screen=screen)))
+
+    async def stream_metrics(
+        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False
+    ) -> AsyncGenerator[MetricEvent, None]:
+        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended."""
+        reader = AsyncEventReader(self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only))
+        await reader.begin()
+        try:
+            async for event in metric_events(reader):
+                yield event
+        finally:
+            await reader.close()
 
     async def watch(
         self,

@@ -11,6 +11,7 @@ from lattice_sdk.errors import Unreachable
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP, LogChunk, LogLine
 from lattice_sdk.models.steps import StepResult
+from lattice_sdk.models.telemetry.metrics import MetricEvent
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request
 from lattice_sdk.step_streams import StepDecoder, StepEvent
@@ -22,6 +23,7 @@ from lattice_sdk.streams import (
     ServerEvent,
     carried_event_error,
     decoded_event,
+    decoded_metrics,
     decoded_output,
     restarted_run,
 )
@@ -122,6 +124,12 @@ async def changes(reader: AsyncEventReader) -> AsyncGenerator[Event, None]:
     async for event in reader.events():
         if event.name != POSITION:  # it only says where to take up again
             yield Event(index=0, kind=GAP) if event.name == BLIND else decoded_event(event)
+
+
+async def metric_events(reader: AsyncEventReader) -> AsyncGenerator[MetricEvent, None]:
+    async for event in reader.events():
+        if event.name != BLIND:
+            yield decoded_metrics(event)
 
 
 async def chunks(

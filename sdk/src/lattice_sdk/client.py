@@ -18,6 +18,7 @@ from lattice_sdk.calls.streams import (
     audit_export_request,
     dropped_counter,
     logs_request,
+    metrics_request,
     step_request,
     watch_request,
 )
@@ -29,7 +30,7 @@ from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import Session
 from lattice_sdk.step_streams import StepStream
-from lattice_sdk.streams import EventReader, LogStream, Watch
+from lattice_sdk.streams import EventReader, LogStream, MetricStream, Watch
 from lattice_sdk.transport import Endpoint, parse_endpoints
 
 if TYPE_CHECKING:
@@ -212,6 +213,14 @@ class Client(Blocking, Calls):
     def follow_step(self, allocation_id: str, step: int, *, screen: bool = False) -> StepStream:
         """What the tasks of a step write as they write it, until they have ended; `screen`: of a terminal its last screen first."""
         return StepStream(EventReader(self._session, step_request(allocation_id, step, screen=screen)))
+
+    def stream_metrics(
+        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False
+    ) -> MetricStream:
+        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended."""
+        return MetricStream(
+            EventReader(self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only))
+        )
 
     def watch(
         self,

@@ -11,6 +11,7 @@ import msgspec
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP, LogChunk
+from lattice_sdk.models.telemetry.metrics import MetricEvent
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request, Session, Stream, carried_error, explain
 from lattice_sdk.transport import ProtocolError
@@ -177,6 +178,33 @@ def decoded_event(event: ServerEvent) -> Event:
     except msgspec.MsgspecError as error:
         raise BadAnswer(f"cannot read an event: {error}") from None
     return decoded if decoded.kind else msgspec.structs.replace(decoded, kind=event.name)
+
+
+class MetricStream:
+    """Figures and alerts of an allocation as they come, until it has ended."""
+
+    def __init__(self, reader: EventReader) -> None:
+        self._reader = reader
+
+    def __iter__(self) -> Iterator[MetricEvent]:
+        for event in self._reader:
+            if event.name != BLIND:
+                yield decoded_metrics(event)
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def stop(self) -> None:
+        """End the iteration in another thread."""
+        self._reader.stop()
+
+
+def decoded_metrics(event: ServerEvent) -> MetricEvent:
+    """An event of a stream of figures. Raises BadAnswer."""
+    try:
+        return msgspec.structs.replace(msgspec.json.decode(event.data, type=MetricEvent), kind=event.name)
+    except msgspec.MsgspecError as error:
+        raise BadAnswer(f"cannot read figures: {error}") from None
 
 
 class _Output(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,13 +82,14 @@ from lattice.agent.runs.recovery import (
     recall_server,
     touch_server,
 )
-from lattice.agent.runs.summary import write_summary
+from lattice.agent.runs.summary import summarise
 from lattice.agent.runs.uploads import OutputUploads
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
+from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import Greeting, KnownRun, MissingFeature, Phase, RunKey
@@ -117,8 +118,7 @@ class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
     def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
-        self.settings = self._settings = settings
-        self._facts = settings.facts
+        self.settings, self._settings, self._facts = settings, settings, settings.facts
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
         self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
@@ -169,6 +169,7 @@ class Driver:
             settings.inventory, self._post, hardware=settings.hardware, every_s=settings.look_every_s
         )
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
+        self.telemetry = NodeTelemetry(facts.cpus, self._folders, self._devices, self.ask_shim, self._post)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
             declared_gpus=facts.gpus,
@@ -364,6 +365,7 @@ class Driver:
         self._outbox = self._readers = None
         self._checks.leave()
         self.collection.closed()
+        self.telemetry.closed()
         self.feed(Disconnected())
 
     def received(self, message: pb.ServerMessage) -> None:
@@ -391,6 +393,7 @@ class Driver:
             or self._steps.received(message)
             or self._image_questions.received(message)
             or self._bulk.received(message, self._outbox)
+            or self.telemetry.received(message)
             or self._readers is None
             or self._outbox is None
         ):
@@ -494,18 +497,8 @@ class Driver:
         if self._shim is not None:
             self._shim.request({"op": operation, "number": key.number, "run": key.run, **more})
 
-    def _summarise(self, key: RunKey) -> None:
-        run = self.state.find(key)
-        order = self._folders.order(key) if run is not None and run.summary else None
-        if run is None or run.end is None or order is None:
-            return
-        try:
-            write_summary(self._folders.path(key), order, run.end)
-        except OSError as error:
-            _log.warning("no summary of %s: %s", key, error, extra=self._about(key))
-
     def _settle(self, key: RunKey) -> None:
-        self._summarise(key)
+        summarise(self._folders, self.state.find(key), self._about(key))
         if not self._uploads.are_on and not self._hooks.has_left(key):
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:

@@ -89,6 +89,17 @@ class GroupFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     peak_pids: int = 0
 
 
+class GroupPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the kernel counts what a living run or one of its steps uses: folders or, without cgroups, processes."""
+
+    number: int
+    run: int
+    step: int | None = None
+    path: str = ""  # in the v2 hierarchy
+    twins: dict[str, str] = {}  # in v1, by controller
+    pids: tuple[int, ...] = ()
+
+
 class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     """A line from the shim: an answer (with `id`) or an event."""
 
@@ -98,6 +109,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     runs: tuple[ShimRecord, ...] = ()
     steps: tuple[StepStatus, ...] = ()
     groups: tuple[GroupFigures, ...] = ()  # what was measured
+    places: tuple[GroupPlace, ...] = ()  # where it is counted
     pids: tuple[int, ...] = ()  # of a run
     cgroup: bool = False
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that

@@ -21,6 +21,8 @@ MAX_BUCKETS = 20_000
 # The limit that each operation counts against.
 PER_MINUTE = {
     "query_metrics": "query_metrics_per_minute",
+    "running_metrics": "query_metrics_per_minute",
+    "node_metrics": "query_metrics_per_minute",
     "diagnostics": "diagnostics_per_minute",
     "compare": "compare_per_minute",
     "query_audit": "audit_per_minute",

@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from lattice.api.auth.membership import Memberships
 from lattice.api.gateway.tickets import Tickets
@@ -25,6 +26,7 @@ from lattice.ports.nodes.conformance import ConformanceView
 from lattice.ports.nodes.health import HealthService
 from lattice.ports.nodes.inventories import InventoryRegistry
 from lattice.ports.nodes.steps import IdleView, StepService
+from lattice.ports.nodes.telemetry import TelemetryLinks
 from lattice.ports.nodes.tunnels import PortLinks
 from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.object_store import ObjectStore
@@ -38,6 +40,10 @@ from lattice.ports.site.retention import LogRetention
 from lattice.ports.site.submit_filter import SubmitFilter
 
 
+class NodeLinks(AgentLinks, TelemetryLinks, Protocol):
+    """All that the operations ask of nodes."""
+
+
 @dataclass(kw_only=True)
 class Services:
     """`objects` is None where no object store is configured; `is_ready` says whether the state is complete.
@@ -46,7 +52,7 @@ class Services:
     """
 
     replica: Replica
-    links: AgentLinks
+    links: NodeLinks
     verifier: Verifier
     clock: Clock
     scheduling: SchedulingView

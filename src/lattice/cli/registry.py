@@ -35,6 +35,7 @@ NODE = Branch(
         "fault": Leaf("node.orders:FAULT", "report a hardware failure detected out of band"),
         "inventory": Leaf("node.inventory", "show the hardware and software of a node"),
         "events": Leaf("node.events", "show the event history of a node"),
+        "metrics": Leaf("telemetry.node", "show what a node uses"),
     },
 )
 
@@ -269,6 +270,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "wait": Leaf("work.wait", "wait for allocations to finish"),
     "logs": Leaf("work.logs", "show the output of an allocation"),
     "watch": Leaf("work.watch", "stream state changes as they happen"),
+    "top": Leaf("telemetry.top", "show what running allocations use"),
+    "metrics": Leaf("telemetry.top", "alias of `lattice top`"),
     "cancel": Leaf("work.cancel", "cancel allocations"),
     "hold": Leaf("work.hold", "keep pending allocations from starting"),
     "release": Leaf("work.release", "release held allocations"),
@@ -316,8 +319,8 @@ def leaves(
 
 
 # By their first word, or below a branch by their last.
-_READS = frozenset({"status", "explain", "steps", "history", "usage", "report", "nodes", "whoami"})
-_READS_BELOW = frozenset({"list", "show", "status", "get", "query", "keys", "events", "inventory", "diff"})
+_READS = frozenset({"status", "explain", "steps", "history", "usage", "report", "nodes", "whoami", "top", "metrics"})
+_READS_BELOW = frozenset({"list", "show", "status", "get", "query", "keys", "events", "inventory", "diff", "metrics"})
 
 
 def is_read_only(words: tuple[str, ...]) -> bool:

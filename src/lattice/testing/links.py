@@ -17,6 +17,7 @@ from lattice.ports.nodes.agents import (
     RunKey,
 )
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
+from lattice.ports.nodes.telemetry import NOT_MEASURED, TelemetryAsk, TelemetryTold
 
 
 @dataclass
@@ -39,6 +40,8 @@ class FakeLinks:
     missing: dict[str, tuple[MissingFeature, ...]] = field(default_factory=dict)  # what nodes lack
     images: dict[str, NodeImagesTold] = field(default_factory=dict)  # what nodes say of their images
     asked: list[tuple[str, ImagesAsk]] = field(default_factory=list)  # what they were asked about them
+    telemetry: dict[tuple[str, RunKey | None], tuple[TelemetryTold, ...]] = field(default_factory=dict)
+    telemetry_asked: list[tuple[str, TelemetryAsk]] = field(default_factory=list)
     reads: list[tuple[str, int, bool]] = field(default_factory=list)  # node, offset, whether it was followed
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,6 +123,21 @@ class FakeLinks:
             raise AgentUnreachable(f"node {node} is not connected")
         self.asked.append((node, ask))
         return self.images.get(node, NodeImagesTold())
+
+    async def ask_telemetry(self, node: str, ask: TelemetryAsk) -> TelemetryTold:
+        async for told in self.follow_telemetry(node, ask):
+            return told
+        raise AgentUnreachable(f"node {node} does not answer")
+
+    async def follow_telemetry(self, node: str, ask: TelemetryAsk) -> AsyncIterator[TelemetryTold]:
+        if node not in self.open:
+            raise AgentUnreachable(f"node {node} is not connected")
+        self.telemetry_asked.append((node, ask))
+        told = self.telemetry.get((node, ask.key), ())
+        for each in told if ask.follow else told[:1]:
+            yield each
+        if not told:
+            yield TelemetryTold(error=f"run {ask.key} {NOT_MEASURED}")
 
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         if node not in self.open:

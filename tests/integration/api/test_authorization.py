@@ -45,7 +45,7 @@ MEMBERS = ("same", "own")
 MARKERS = ("alice", "bob", "kryptonite", "secret-recipe", "chemistry", "cauldron", "distilling", '"a1"')
 # Of a colleague's work, where members of the tenant see only their own.
 OF_ALICE = ("alice", "secret-recipe", '"a1"')
-STREAMS = {"watch", "stream_logs", "follow_step"}
+STREAMS = {"watch", "stream_logs", "follow_step", "stream_metrics"}
 
 REQUESTS: dict[str, Request] = {
     "submit": {"entrypoint": ["true"], "tenant": "chemistry"},

@@ -43,7 +43,7 @@ CLASSES = {
     "escapes": ("\x1b[31m\n", "\0"),
     "other": ("\u00e9\u0661", "x"),
 }
-HANG_ON = frozenset({"wait", "watch", "stream_logs", "follow_step"})
+HANG_ON = frozenset({"wait", "watch", "stream_logs", "follow_step", "stream_metrics"})
 
 
 @dataclass(frozen=True)

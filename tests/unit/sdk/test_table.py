@@ -29,6 +29,7 @@ STREAMS = {
     "logs": "iter_logs",
     "stream_logs": "stream_logs",
     "follow_step": "follow_step",
+    "stream_metrics": "stream_metrics",
     "connect_port": "connect_port",
     "export_audit": "export_audit",
 }

@@ -13,17 +13,22 @@ import pytest
 from msgspec import Struct
 from msgspec import inspect as i
 
-from lattice.ports.nodes import agents, collecting, steps
+from lattice.ports.nodes import agents, collecting, steps, telemetry
 from lattice.ports.nodes.agents import Order, Phase, RunKey
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder
 from lattice.wire.agents import messages
+from lattice.wire.agents import telemetry as telemetry_plans
 from lattice.wire.agents.plans import Plan, PlanError
 from lattice.wire.pb import agent_pb2 as pb
 
 ORDERS = {**messages.RUN_ORDERS, **messages.STEP_ORDERS, **messages.COLLECTING_ORDERS}
 PLANS: list[Plan[Any, Any]] = [
-    *{id(plan): plan for plan in [*vars(messages).values(), *ORDERS.values()] if isinstance(plan, Plan)}.values()
+    *{
+        id(plan): plan
+        for plan in [*vars(messages).values(), *vars(telemetry_plans).values(), *ORDERS.values()]
+        if isinstance(plan, Plan)
+    }.values()
 ]
 
 # Messages that no record stands for, and why.
@@ -51,6 +56,7 @@ WITHOUT_RECORD = {
     "StepInputTaken": "the answer to bytes for a step",
     "Goodbye": "the end of the stream itself",
     "Rejoin": "says nothing more",
+    "StopTelemetry": "a number, between a follower and the stream",
     "OpenBulk": "a ticket for a second stream, between the link and the stream",
     "BulkFrame": "what tunnels send is in its oneof",
     "BulkFrames": "holds frames of tunnels",
@@ -153,7 +159,7 @@ def test_every_message_of_the_agents_stream_has_a_record_or_a_reason() -> None:
 def test_every_record_of_the_agents_ports_has_a_message_or_a_reason() -> None:
     found = {
         kind.__name__
-        for module in (agents, steps, collecting)
+        for module in (agents, steps, collecting, telemetry)
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Struct) and kind.__module__ == module.__name__
     }

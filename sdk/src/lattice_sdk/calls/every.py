@@ -17,6 +17,7 @@ from lattice_sdk.calls.reports import ReportCalls
 from lattice_sdk.calls.sessions import SessionCalls
 from lattice_sdk.calls.slurm import SlurmCalls
 from lattice_sdk.calls.steps import StepCalls
+from lattice_sdk.calls.telemetry.metrics import MetricCalls
 from lattice_sdk.observing.calls import FigureCalls
 
 
@@ -39,5 +40,6 @@ class Calls(
     HealthCalls,
     ImageCalls,
     FigureCalls,
+    MetricCalls,
 ):
     """What both clients can do."""

@@ -78,3 +78,9 @@ def watch_request(
     query += [("tag", tag) for tag in tags] + [("what", word) for word in what]
     query += [(key, value) for key, value in filters.items() if value]
     return Request(method="GET", path=PREFIX + "/events", query=query)
+
+
+def metrics_request(allocation_id: str, metrics: Sequence[str], *, alerts_only: bool = False) -> Request:
+    query = [("metric", ",".join(metrics))] if metrics else []
+    query += [("alerts_only", "true")] if alerts_only else []
+    return Request(method="GET", path=PREFIX + at("allocations", allocation_id, "metrics", "stream"), query=query)

@@ -3,13 +3,27 @@
 It is written once, after the last byte of the run itself and before its output is stored; a file beside it remembers that.
 """
 
+import logging
 import os
 from pathlib import Path
 
-from lattice.agent.machine.state import End
+from lattice.agent.machine.state import End, Run
+from lattice.agent.runs.folders import RunFolders
 from lattice.ports.nodes.agents import EndCause, StartOrder
 
 _DONE = "summarised"
+_log = logging.getLogger(__name__)
+
+
+def summarise(folders: RunFolders, run: Run | None, about: dict[str, object]) -> None:
+    """Writes the line of a run that ended and wants one; what went wrong is logged with `about`."""
+    order = folders.order(run.key) if run is not None and run.summary else None
+    if run is None or run.end is None or order is None:
+        return
+    try:
+        write_summary(folders.path(run.key), order, run.end)
+    except OSError as error:
+        _log.warning("no summary of %s: %s", run.key, error, extra=about)
 
 
 def write_summary(folder: Path, order: StartOrder, end: End) -> None:

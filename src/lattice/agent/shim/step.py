@@ -118,6 +118,13 @@ def figures_of(group: Cgroup | ProcessTree | StepTrees) -> Body:
     return figures_of_processes(group.usage(), group.pids())
 
 
+def place_of(group: Cgroup | ProcessTree | StepTrees) -> Body:
+    """Where the kernel counts what it uses: its folders or, without cgroups, its processes."""
+    if isinstance(group, Cgroup):
+        return {"path": group.path, "twins": group.twins}
+    return {"pids": group.pids()}
+
+
 class Task:
     """One rank. `cursor` is how much of the step's input it was given; -1 when it takes none (any more)."""
 

@@ -39,7 +39,7 @@ from lattice.agent.shim.namespace import KINDS, make_namespace
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
 from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
-from lattice.agent.shim.step import figures_of
+from lattice.agent.shim.step import StepTrees, figures_of, place_of
 from lattice.agent.shim.steps import StepTable
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
@@ -112,7 +112,9 @@ class RunTable:
         if operation == "processes":
             return self._processes(_key(request))
         if operation == "measure":
-            return self._measure(_key(request) if "number" in request else None)
+            return self._measure(_key(request) if "number" in request else None, figures_of, "groups")
+        if operation == "groups":
+            return self._measure(None, place_of, "places")
         if operation == "shutdown":
             self._farewells.append((link, request.get("id")))
             self.shutdown()
@@ -194,15 +196,15 @@ class RunTable:
             "protocol": list(PROTOCOL),
         }
 
-    def _measure(self, key: Key | None) -> Body:
-        """What runs and their steps use now; all of them without a key."""
+    def _measure(self, key: Key | None, tell: Callable[[Cgroup | ProcessTree | StepTrees], Body], name: str) -> Body:
+        """What runs and their steps use now, or where the kernel counts it; all of them without a key."""
         live = [run for run in self._live.values() if key in (None, run.key)]
         groups = [((*run.key, -1), run.group) for run in live if run.group is not None] + self._steps.groups_of(key)
         figures = [
-            {"number": number, "run": run, "step": step if step >= 0 else None, **figures_of(group)}
+            {"number": number, "run": run, "step": step if step >= 0 else None, **tell(group)}
             for (number, run, step), group in groups
         ]
-        return {"ok": True, "groups": figures}
+        return {"ok": True, name: figures}
 
     def _processes(self, key: Key) -> Body:
         """Living processes of the run and of its steps."""

@@ -32,6 +32,7 @@ from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
 from lattice.api.operations.observe import figures
+from lattice.api.operations.telemetry import metrics as telemetry
 from lattice.api.operations.work import allocations, dags, listing, logs, ports, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
@@ -105,6 +106,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/allocations", listing.list_allocations, listing.AllocationQuery, _P.READ),
     _row("GET", "/allocations/count", listing.count_allocations, listing.AllocationQuery, _P.READ),
     _row("POST", "/allocations/cancel", allocations.cancel_many, allocations.CancelMany, _P.CHANGE),
+    _row("GET", "/allocations/metrics", telemetry.running_metrics, telemetry.RunningMetricsQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}", allocations.get_allocation, allocations.GetAllocation, _P.READ),
     _row("GET", "/allocations/{id}/explanation", explaining.explanation, explaining.ExplainAllocation, _P.READ),
     _row("GET", "/allocations/{id}/wait", allocations.wait, allocations.WaitForAllocation, _P.READ),
@@ -124,6 +126,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/steps/{step}/window", steps.resize_step, steps.StepWindow, _P.STEER),
     _row("DELETE", "/allocations/{id}/steps/{step}", steps.end_step, steps.EndStepRequest, _P.STEER, 202),
     _row("GET", "/allocations/{id}/usage", measuring.live_usage, measuring.LiveUsageQuery, _P.READ),
+    _row("GET", "/allocations/{id}/metrics", telemetry.query_metrics, telemetry.MetricsQuery, _P.READ_OUTPUT),
+    _row(
+        "GET",
+        "/allocations/{id}/metrics/stream",
+        telemetry.stream_metrics,
+        telemetry.MetricsStreamQuery,
+        _P.READ_OUTPUT,
+    ),
     _row("GET", "/allocations/{id}/images", imaging.run_images, imaging.RunImagesQuery, _P.READ_DETAILS),
     _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
     _row("POST", "/allocations/{id}/signal", signalling.signal_allocation, signalling.SignalRequest, _P.CHANGE),
@@ -159,6 +169,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
     _row("DELETE", "/nodes/{id}", deletion.delete_node, deletion.DropNode, _P.CONTROL_NODES),
     _row("GET", "/nodes/{id}/usage", node_use.node_usage, nodes.GetNode, _P.READ_NODES),
+    _row("GET", "/nodes/{id}/metrics", telemetry.node_metrics, telemetry.NodeMetricsQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}/inventory", inventory.get_node_inventory, nodes.GetNode, _P.READ_NODES),
     _row("GET", "/nodes/{id}/events", node_events.node_events, node_events.NodeEventQuery, _P.READ_NODES),
     _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.DrainRequest, _P.CONTROL_NODES),

@@ -510,6 +510,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         asyncio.create_task(connect(credentials, driver, settings.facts.node_id)),
         asyncio.create_task(driver.pulse()),
         asyncio.create_task(driver.keeper.run()),
+        asyncio.create_task(driver.telemetry.run()),
         asyncio.create_task(stopped.wait()),
     ]
     done, pending = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)

@@ -47,6 +47,13 @@ class CheckConsequence(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHECK_CONSEQUENCE_WARN: _ClassVar[CheckConsequence]
     CHECK_CONSEQUENCE_DEGRADE: _ClassVar[CheckConsequence]
     CHECK_CONSEQUENCE_DRAIN: _ClassVar[CheckConsequence]
+
+class TelemetryMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TELEMETRY_MODE_UNSPECIFIED: _ClassVar[TelemetryMode]
+    TELEMETRY_MODE_PROD: _ClassVar[TelemetryMode]
+    TELEMETRY_MODE_DEBUG: _ClassVar[TelemetryMode]
+    TELEMETRY_MODE_AUDIT: _ClassVar[TelemetryMode]
 PHASE_UNSPECIFIED: Phase
 PHASE_STARTING: Phase
 PHASE_RUNNING: Phase
@@ -73,9 +80,13 @@ CHECK_CONSEQUENCE_UNSPECIFIED: CheckConsequence
 CHECK_CONSEQUENCE_WARN: CheckConsequence
 CHECK_CONSEQUENCE_DEGRADE: CheckConsequence
 CHECK_CONSEQUENCE_DRAIN: CheckConsequence
+TELEMETRY_MODE_UNSPECIFIED: TelemetryMode
+TELEMETRY_MODE_PROD: TelemetryMode
+TELEMETRY_MODE_DEBUG: TelemetryMode
+TELEMETRY_MODE_AUDIT: TelemetryMode
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "telemetry_told", "run_figures")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +102,8 @@ class AgentMessage(_message.Message):
     START_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     IMAGES_TOLD_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_TOLD_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIGURES_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -106,10 +119,12 @@ class AgentMessage(_message.Message):
     start_progress: StartProgress
     images_told: ImagesTold
     ping: Ping
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
+    telemetry_told: TelemetryTold
+    run_figures: RunFigures
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "set_telemetry")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +154,9 @@ class ServerMessage(_message.Message):
     ASK_IMAGES_FIELD_NUMBER: _ClassVar[int]
     OPEN_BULK_FIELD_NUMBER: _ClassVar[int]
     PONG_FIELD_NUMBER: _ClassVar[int]
+    ASK_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
+    STOP_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
+    SET_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -168,7 +186,10 @@ class ServerMessage(_message.Message):
     ask_images: AskImages
     open_bulk: OpenBulk
     pong: Pong
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ...) -> None: ...
+    ask_telemetry: AskTelemetry
+    stop_telemetry: StopTelemetry
+    set_telemetry: SetTelemetry
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., set_telemetry: _Optional[_Union[SetTelemetry, _Mapping]] = ...) -> None: ...
 
 class OpenBulk(_message.Message):
     __slots__ = ("ticket", "purpose")
@@ -1192,3 +1213,125 @@ class Gathered(_message.Message):
     ages_ms: _containers.RepeatedScalarFieldContainer[int]
     beats: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, collector: _Optional[str] = ..., members: _Optional[_Iterable[int]] = ..., ages_ms: _Optional[_Iterable[int]] = ..., beats: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class AskTelemetry(_message.Message):
+    __slots__ = ("ticket", "key", "since_ms", "metrics", "follow")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    key: RunKey
+    since_ms: int
+    metrics: _containers.RepeatedScalarFieldContainer[str]
+    follow: bool
+    def __init__(self, ticket: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., since_ms: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class StopTelemetry(_message.Message):
+    __slots__ = ("ticket",)
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    def __init__(self, ticket: _Optional[int] = ...) -> None: ...
+
+class SetTelemetry(_message.Message):
+    __slots__ = ("key", "mode", "interval_ms", "left_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    mode: TelemetryMode
+    interval_ms: int
+    left_s: float
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., left_s: _Optional[float] = ...) -> None: ...
+
+class TelemetryTold(_message.Message):
+    __slots__ = ("ticket", "error", "sources", "mode", "interval_ms", "now_ms", "series", "alerts", "ended")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    NOW_MS_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    error: str
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    mode: TelemetryMode
+    interval_ms: int
+    now_ms: int
+    series: _containers.RepeatedCompositeFieldContainer[MetricSeries]
+    alerts: _containers.RepeatedCompositeFieldContainer[MetricAlert]
+    ended: bool
+    def __init__(self, ticket: _Optional[int] = ..., error: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., now_ms: _Optional[int] = ..., series: _Optional[_Iterable[_Union[MetricSeries, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[MetricAlert, _Mapping]]] = ..., ended: _Optional[bool] = ...) -> None: ...
+
+class MetricSeries(_message.Message):
+    __slots__ = ("metric", "device", "at_ms", "length_ms", "mean", "p50", "p95", "p99", "max", "count")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_MS_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    P50_FIELD_NUMBER: _ClassVar[int]
+    P95_FIELD_NUMBER: _ClassVar[int]
+    P99_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    device: str
+    at_ms: _containers.RepeatedScalarFieldContainer[int]
+    length_ms: _containers.RepeatedScalarFieldContainer[int]
+    mean: _containers.RepeatedScalarFieldContainer[float]
+    p50: _containers.RepeatedScalarFieldContainer[float]
+    p95: _containers.RepeatedScalarFieldContainer[float]
+    p99: _containers.RepeatedScalarFieldContainer[float]
+    max: _containers.RepeatedScalarFieldContainer[float]
+    count: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, metric: _Optional[str] = ..., device: _Optional[str] = ..., at_ms: _Optional[_Iterable[int]] = ..., length_ms: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., p50: _Optional[_Iterable[float]] = ..., p95: _Optional[_Iterable[float]] = ..., p99: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class MetricAlert(_message.Message):
+    __slots__ = ("rule", "at_ms", "is_over", "metric", "device", "value", "text")
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_OVER_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    rule: str
+    at_ms: int
+    is_over: bool
+    metric: str
+    device: str
+    value: float
+    text: str
+    def __init__(self, rule: _Optional[str] = ..., at_ms: _Optional[int] = ..., is_over: _Optional[bool] = ..., metric: _Optional[str] = ..., device: _Optional[str] = ..., value: _Optional[float] = ..., text: _Optional[str] = ...) -> None: ...
+
+class RunFigures(_message.Message):
+    __slots__ = ("runs", "alerts")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunFigure]
+    alerts: _containers.RepeatedCompositeFieldContainer[NodeAlert]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunFigure, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[NodeAlert, _Mapping]]] = ...) -> None: ...
+
+class RunFigure(_message.Message):
+    __slots__ = ("key", "metrics", "values")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    metrics: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., metrics: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class NodeAlert(_message.Message):
+    __slots__ = ("key", "alert")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ALERT_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    alert: MetricAlert
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., alert: _Optional[_Union[MetricAlert, _Mapping]] = ...) -> None: ...

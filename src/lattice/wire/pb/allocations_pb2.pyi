@@ -893,6 +893,84 @@ class CancelAnswers(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[CancelAnswer]
     def __init__(self, items: _Optional[_Iterable[_Union[CancelAnswer, _Mapping]]] = ...) -> None: ...
 
+class RunningMetricsRequest(_message.Message):
+    __slots__ = ("all", "duration", "metric")
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    all: bool
+    duration: str
+    metric: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, all: _Optional[bool] = ..., duration: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class MetricPoint(_message.Message):
+    __slots__ = ("at", "length_s", "mean", "p50", "p95", "p99", "max", "count")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_S_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    P50_FIELD_NUMBER: _ClassVar[int]
+    P95_FIELD_NUMBER: _ClassVar[int]
+    P99_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    at: str
+    length_s: float
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    count: int
+    def __init__(self, at: _Optional[str] = ..., length_s: _Optional[float] = ..., mean: _Optional[float] = ..., p50: _Optional[float] = ..., p95: _Optional[float] = ..., p99: _Optional[float] = ..., max: _Optional[float] = ..., count: _Optional[int] = ...) -> None: ...
+
+class MetricRow(_message.Message):
+    __slots__ = ("metric", "unit", "node", "device", "now", "mean", "max", "count", "points")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    unit: str
+    node: str
+    device: str
+    now: float
+    mean: float
+    max: float
+    count: int
+    points: _containers.RepeatedCompositeFieldContainer[MetricPoint]
+    def __init__(self, metric: _Optional[str] = ..., unit: _Optional[str] = ..., node: _Optional[str] = ..., device: _Optional[str] = ..., now: _Optional[float] = ..., mean: _Optional[float] = ..., max: _Optional[float] = ..., count: _Optional[int] = ..., points: _Optional[_Iterable[_Union[MetricPoint, _Mapping]]] = ...) -> None: ...
+
+class RunningMetrics(_message.Message):
+    __slots__ = ("id", "name", "user", "nodes", "age_s", "items")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    user: str
+    nodes: int
+    age_s: float
+    items: _containers.RepeatedCompositeFieldContainer[MetricRow]
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[int] = ..., age_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[MetricRow, _Mapping]]] = ...) -> None: ...
+
+class RunningMetricsView(_message.Message):
+    __slots__ = ("source", "items", "left_out")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    items: _containers.RepeatedCompositeFieldContainer[RunningMetrics]
+    left_out: int
+    def __init__(self, source: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RunningMetrics, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
+
 class GetAllocationRequest(_message.Message):
     __slots__ = ("id", "details")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -1483,6 +1561,132 @@ class LiveUsageView(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[GroupUseView]
     unreachable: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[GroupUseView, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class QueryMetricsRequest(_message.Message):
+    __slots__ = ("id", "mode", "duration", "metric", "points")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    mode: str
+    duration: str
+    metric: _containers.RepeatedScalarFieldContainer[str]
+    points: bool
+    def __init__(self, id: _Optional[str] = ..., mode: _Optional[str] = ..., duration: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., points: _Optional[bool] = ...) -> None: ...
+
+class MetricsView(_message.Message):
+    __slots__ = ("id", "source", "note", "read", "mode", "resolution_s", "age_s", "items", "unreachable")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_S_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    source: str
+    note: str
+    read: _containers.RepeatedScalarFieldContainer[str]
+    mode: str
+    resolution_s: float
+    age_s: float
+    items: _containers.RepeatedCompositeFieldContainer[MetricRow]
+    unreachable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., note: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., mode: _Optional[str] = ..., resolution_s: _Optional[float] = ..., age_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[MetricRow, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StreamMetricsRequest(_message.Message):
+    __slots__ = ("id", "metric", "alerts_only")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    metric: _containers.RepeatedScalarFieldContainer[str]
+    alerts_only: bool
+    def __init__(self, id: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., alerts_only: _Optional[bool] = ...) -> None: ...
+
+class FigureView(_message.Message):
+    __slots__ = ("metric", "unit", "device", "mean", "p50", "p95", "p99", "max", "count")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    P50_FIELD_NUMBER: _ClassVar[int]
+    P95_FIELD_NUMBER: _ClassVar[int]
+    P99_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    unit: str
+    device: str
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    count: int
+    def __init__(self, metric: _Optional[str] = ..., unit: _Optional[str] = ..., device: _Optional[str] = ..., mean: _Optional[float] = ..., p50: _Optional[float] = ..., p95: _Optional[float] = ..., p99: _Optional[float] = ..., max: _Optional[float] = ..., count: _Optional[int] = ...) -> None: ...
+
+class FiguresView(_message.Message):
+    __slots__ = ("node", "at", "length_s", "mode", "figures")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_S_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    at: str
+    length_s: float
+    mode: str
+    figures: _containers.RepeatedCompositeFieldContainer[FigureView]
+    def __init__(self, node: _Optional[str] = ..., at: _Optional[str] = ..., length_s: _Optional[float] = ..., mode: _Optional[str] = ..., figures: _Optional[_Iterable[_Union[FigureView, _Mapping]]] = ...) -> None: ...
+
+class AlertView(_message.Message):
+    __slots__ = ("node", "at", "rule", "text", "metric", "device", "value", "over")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    at: str
+    rule: str
+    text: str
+    metric: str
+    device: str
+    value: float
+    over: bool
+    def __init__(self, node: _Optional[str] = ..., at: _Optional[str] = ..., rule: _Optional[str] = ..., text: _Optional[str] = ..., metric: _Optional[str] = ..., device: _Optional[str] = ..., value: _Optional[float] = ..., over: _Optional[bool] = ...) -> None: ...
+
+class Followed(_message.Message):
+    __slots__ = ("run", "nodes", "problem")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    run: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    problem: str
+    def __init__(self, run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class StreamMetricsResponse(_message.Message):
+    __slots__ = ("event_id", "event", "figures", "alert", "followed")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
+    ALERT_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    event: str
+    figures: FiguresView
+    alert: AlertView
+    followed: Followed
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., figures: _Optional[_Union[FiguresView, _Mapping]] = ..., alert: _Optional[_Union[AlertView, _Mapping]] = ..., followed: _Optional[_Union[Followed, _Mapping]] = ...) -> None: ...
 
 class RunImagesRequest(_message.Message):
     __slots__ = ("id",)

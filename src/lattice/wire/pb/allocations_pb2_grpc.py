@@ -59,6 +59,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelManyRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.CancelAnswers.FromString,
                 _registered_method=True)
+        self.RunningMetrics = channel.unary_unary(
+                '/lattice.v1.AllocationService/RunningMetrics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.RunningMetricsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.RunningMetricsView.FromString,
+                _registered_method=True)
         self.Get = channel.unary_unary(
                 '/lattice.v1.AllocationService/Get',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.GetAllocationRequest.SerializeToString,
@@ -153,6 +158,16 @@ class AllocationServiceStub:
                 '/lattice.v1.AllocationService/LiveUsage',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
+                _registered_method=True)
+        self.QueryMetrics = channel.unary_unary(
+                '/lattice.v1.AllocationService/QueryMetrics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.QueryMetricsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.MetricsView.FromString,
+                _registered_method=True)
+        self.StreamMetrics = channel.unary_stream(
+                '/lattice.v1.AllocationService/StreamMetrics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsResponse.FromString,
                 _registered_method=True)
         self.RunImages = channel.unary_unary(
                 '/lattice.v1.AllocationService/RunImages',
@@ -294,6 +309,13 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunningMetrics(self, request, context):
+        """Get what running allocations use: the caller's own, or all that the caller may see.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Get(self, request, context):
         """Get one allocation, task or task group, active or archived.
         """
@@ -422,6 +444,20 @@ class AllocationServiceServicer:
 
     def LiveUsage(self, request, context):
         """Get what a running allocation and its steps use at this moment, node by node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def QueryMetrics(self, request, context):
+        """Get what an allocation uses, over the last minutes: by metric, for all its nodes, by node or by GPU.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamMetrics(self, request, context):
+        """Stream what an allocation uses, window by window as its nodes measure it, and the alerts about it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -595,6 +631,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.CancelManyRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.CancelAnswers.SerializeToString,
             ),
+            'RunningMetrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunningMetrics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.RunningMetricsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.RunningMetricsView.SerializeToString,
+            ),
             'Get': grpc.unary_unary_rpc_method_handler(
                     servicer.Get,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetAllocationRequest.FromString,
@@ -689,6 +730,16 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.LiveUsage,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.LiveUsageView.SerializeToString,
+            ),
+            'QueryMetrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.QueryMetrics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.QueryMetricsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.MetricsView.SerializeToString,
+            ),
+            'StreamMetrics': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamMetrics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsResponse.SerializeToString,
             ),
             'RunImages': grpc.unary_unary_rpc_method_handler(
                     servicer.RunImages,
@@ -926,6 +977,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/CancelMany',
             lattice_dot_v1_dot_allocations__pb2.CancelManyRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.CancelAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunningMetrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/RunningMetrics',
+            lattice_dot_v1_dot_allocations__pb2.RunningMetricsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.RunningMetricsView.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1439,6 +1517,60 @@ class AllocationService:
             '/lattice.v1.AllocationService/LiveUsage',
             lattice_dot_v1_dot_allocations__pb2.LiveUsageRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.LiveUsageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def QueryMetrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/QueryMetrics',
+            lattice_dot_v1_dot_allocations__pb2.QueryMetricsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.MetricsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamMetrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lattice.v1.AllocationService/StreamMetrics',
+            lattice_dot_v1_dot_allocations__pb2.StreamMetricsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StreamMetricsResponse.FromString,
             options,
             channel_credentials,
             insecure,

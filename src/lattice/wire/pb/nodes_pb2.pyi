@@ -361,6 +361,18 @@ class NodeUsageView(_message.Message):
     missing: _containers.RepeatedCompositeFieldContainer[MissingFeatureView]
     def __init__(self, node: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[RunDevicesView, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[MissingFeatureView, _Mapping]]] = ...) -> None: ...
 
+class NodeMetricsRequest(_message.Message):
+    __slots__ = ("id", "duration", "metric", "points")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    duration: str
+    metric: _containers.RepeatedScalarFieldContainer[str]
+    points: bool
+    def __init__(self, id: _Optional[str] = ..., duration: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., points: _Optional[bool] = ...) -> None: ...
+
 class GetNodeInventoryRequest(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]

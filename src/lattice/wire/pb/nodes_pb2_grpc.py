@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from lattice.wire.pb import allocations_pb2 as lattice_dot_v1_dot_allocations__pb2
 from lattice.wire.pb import nodes_pb2 as lattice_dot_v1_dot_nodes__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -68,6 +69,11 @@ class NodeServiceStub:
                 '/lattice.v1.NodeService/Usage',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageView.FromString,
+                _registered_method=True)
+        self.Metrics = channel.unary_unary(
+                '/lattice.v1.NodeService/Metrics',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeMetricsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.MetricsView.FromString,
                 _registered_method=True)
         self.GetInventory = channel.unary_unary(
                 '/lattice.v1.NodeService/GetInventory',
@@ -223,6 +229,13 @@ class NodeServiceServicer:
 
     def Usage(self, request, context):
         """Get the CPUs and GPUs that each run has on a node, and the features that the node lacks, with the reason.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Metrics(self, request, context):
+        """Get what a node uses, over the last minutes: CPUs, memory, disks, network interfaces, power.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -412,6 +425,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Usage,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeUsageView.SerializeToString,
+            ),
+            'Metrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.Metrics,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeMetricsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.MetricsView.SerializeToString,
             ),
             'GetInventory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetInventory,
@@ -708,6 +726,33 @@ class NodeService:
             '/lattice.v1.NodeService/Usage',
             lattice_dot_v1_dot_nodes__pb2.NodeUsageRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeUsageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Metrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Metrics',
+            lattice_dot_v1_dot_nodes__pb2.NodeMetricsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.MetricsView.FromString,
             options,
             channel_credentials,
             insecure,

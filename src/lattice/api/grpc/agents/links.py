@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from lattice.api.grpc.agents.bulk import BulkTable
+from lattice.api.grpc.agents.telemetry import TelemetryReaders, answers
 from lattice.core.model.nodes.health import HealthReport
-from lattice.core.model.site.protocols import IMAGES, MEASURE, TUNNELS
+from lattice.core.model.site.protocols import IMAGES, MEASURE, TELEMETRY, TUNNELS
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
     GroupUse,
@@ -23,7 +26,9 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
+from lattice.ports.nodes.telemetry import TelemetryAsk, TelemetryTold
 from lattice.wire.agents.messages import IMAGES_ASK, RUN_KEY, STEP_KEY, order_message
+from lattice.wire.agents.telemetry import TELEMETRY_ASK
 from lattice.wire.pb import agent_pb2 as pb
 
 OUTBOX_MAX = 20_000
@@ -99,6 +104,7 @@ class Link:
         self.checks: dict[int, asyncio.Future[HealthReport]] = {}
         self.figures: dict[int, asyncio.Future[NodeUse]] = {}
         self.images: dict[int, asyncio.Future[NodeImagesTold]] = {}
+        self.telemetry = TelemetryReaders()
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
@@ -186,6 +192,7 @@ class Link:
         self._wake.set()
         for reader in self.readers.values():
             reader.lose()
+        self.telemetry.lose()
         everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values(), *self.figures.values()]
         for waiting in (*everybody, *self.images.values()):
             if not waiting.done():
@@ -365,6 +372,31 @@ class AgentLinkTable:
             return await link.answer(pb.ServerMessage(ask_images=asked), link.images, ticket, IMAGES_WITHIN_S)
         except TimeoutError:
             raise AgentUnreachable(f"node {node} does not answer") from None
+
+    async def ask_telemetry(self, node: str, ask: TelemetryAsk) -> TelemetryTold:
+        async for told in self.follow_telemetry(node, replace(ask, follow=False)):
+            return told
+        raise AgentUnreachable(f"node {node} does not answer")
+
+    async def follow_telemetry(self, node: str, ask: TelemetryAsk) -> AsyncIterator[TelemetryTold]:
+        link = self._connected(node)
+        if TELEMETRY not in link.features:
+            raise AgentUnreachable(f"the agent of node {node} is of a release that does not measure")
+        ticket = next(self._reader_ids)
+        asked = TELEMETRY_ASK.write(ask)
+        asked.ticket = ticket
+        reader = link.telemetry.open(ticket)
+        try:
+            if not link.put(pb.ServerMessage(ask_telemetry=asked)):
+                raise AgentUnreachable(f"node {node} is not connected")
+            async for told in answers(reader, node):
+                yield told
+                if not ask.follow:
+                    return
+        finally:
+            link.telemetry.close(ticket)
+            if ask.follow:
+                link.put(pb.ServerMessage(stop_telemetry=pb.StopTelemetry(ticket=ticket)))
 
     def _connected(self, node: str) -> Link:
         link = self._links.get(node)

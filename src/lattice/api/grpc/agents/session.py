@@ -284,7 +284,7 @@ class LocalSession:
                 self._service.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
-            case "measured" | "images_told":
+            case "measured" | "images_told" | "telemetry_told":
                 _take_answer(message, link)
             case "inventory" | "health_report" | "start_progress" | "ping":
                 self._take_standing(message, link)
@@ -353,6 +353,8 @@ class LocalSession:
 def _take_answer(message: pb.AgentMessage, link: Link) -> None:
     if message.HasField("measured"):
         link.take_figures(message.measured.ticket, use_of(message.measured))
+    elif message.HasField("telemetry_told"):
+        link.telemetry.take(message.telemetry_told)
     else:
         link.take_images(message.images_told.ticket, images_of(message.images_told))
 

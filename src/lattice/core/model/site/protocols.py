@@ -49,9 +49,10 @@ MEASURE = "measure"  # the agent says what runs use while they run
 IMAGES = "images"  # the agent says which images it has, and takes orders about them
 TUNNELS = "tunnels"  # the agent opens bulk streams for tunnels
 PINGS = "pings"  # the server answers pings, so that agents know how far away it is
+TELEMETRY = "telemetry"  # the agent measures itself and its runs, and takes modes
 # What this release speaks at each border.
 OURS: dict[Border, Offer] = {
-    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS)),
+    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS, TELEMETRY)),
     Border.SERVER: Offer(oldest=1, newest=2),
     Border.CLIENT: Offer(oldest=1, newest=2),
     Border.SHIM: Offer(oldest=1, newest=2),
