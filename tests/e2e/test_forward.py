@@ -5,9 +5,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from lattice.testing import LocalCluster, eventually
@@ -82,7 +84,7 @@ def test_ports_are_reached_listed_and_kept_apart(cluster: LocalCluster, scratch:
     done = cluster.cli("forward", other, str(other_port), check=False)
     assert (done.returncode, f"port {other_port} of this machine is taken" in done.stderr) == (1, True), done
     for words, told in (
-        ((other, "x"), '"x" is not a port'),
+        ((other, "x"), 'listens on a port called "x"'),
         ((other, "1:2:3"), "is not a port"),
         ((alloc, "80"), "is not running"),
         (("a999", "80"), 'no allocation "a999"'),
@@ -96,3 +98,44 @@ def _answers(port: int) -> bool:
     with contextlib.suppress(OSError):
         return said_back(port, b"again") == b"again"
     return False
+
+
+PAGE = """
+import http.server, os
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        said = f"{self.path} {self.headers['X-Lattice-User']} {self.headers['Authorization']}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["LATTICE_PORT_WEB_PAGE"])), Page).serve_forever()
+"""
+
+
+def _lists(cluster: LocalCluster, alloc: str, name: str) -> bool:
+    return name in cluster.cli("forward", alloc).stdout
+
+
+def test_a_port_that_the_node_chose_is_reached_by_its_name(cluster: LocalCluster) -> None:
+    words = ("submit", "-q", "--expose", "web-page:0", "--", sys.executable, "-c", PAGE)
+    first, second = (cluster.cli(*words).stdout.strip() for _ in range(2))
+    for alloc in (first, second):
+        cluster.wait_state(alloc, "Running")
+        eventually(partial(_lists, cluster, alloc, "web-page"), "it listens")
+    with contextlib.closing(cluster.client()) as client:
+        ports = [client.list_ports(alloc)[0].port for alloc in (first, second)]
+    assert ports[0] != ports[1]
+    gateway = cluster.cli("open", first, "web-page").stdout.partition("/proxy/")[0]
+    token = (cluster.directory / "token").read_text().strip()
+    for alloc in (first, second, first):
+        place = f"{gateway}/proxy/{alloc}/web-page/x?y=1"
+        assert httpx.get(place).status_code == 401
+        answer = httpx.get(place, headers={"Authorization": f"Bearer {token}"})
+        path, user, seen = answer.text.split()
+        assert (path, bool(user), seen) == ("/x?y=1", True, "None")
+    with forwarding(cluster, second, "0:web-page") as (local, _):
+        assert httpx.get(f"http://127.0.0.1:{local}/near").text.startswith("/near ")
+    for alloc in (first, second):
+        cluster.cli("cancel", alloc)

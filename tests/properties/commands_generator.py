@@ -29,6 +29,7 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
 )
 from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.usage import Usage
@@ -41,6 +42,14 @@ USERS = ("ada", "bob", "eve")
 MANY = 25
 AUDIT_KEY = AuditKey(id=key_id("ab" * 32), public="ab" * 32, server="s1")
 NODES = tuple(f"n{i}" for i in range(8))
+
+EXPOSES: tuple[tuple[Exposed, ...], ...] = (
+    (),
+    (),
+    (),
+    (Exposed(name="web", port=80, tenant=True),),
+    (Exposed(name="web"), Exposed(name="metrics", port=9090, users=("bob",))),
+)
 
 
 class CommandGenerator:
@@ -172,6 +181,7 @@ class CommandGenerator:
             notify=rnd.choice((None, None, Notify(), self.wish_to_hear())),
             payload=b"what to run",
             asked=rnd.choice((None, None, Asked(partition="main", ntasks=2, comment="of sbatch"))),
+            exposes=rnd.choice(EXPOSES),
         )
         return with_dependencies(rnd, self.state, command, self.at)
 
@@ -332,7 +342,9 @@ class CommandGenerator:
         run = record.run if rnd.random() < 0.95 else record.run - 1
         seq = part.seq + rnd.choice((0, 1, 1, 1, 2))
         if rnd.random() < 0.5:
-            return cmd.ReportPart(number=record.number, run=run, node=part.node, seq=seq, phase=PartPhase.RUNNING)
+            told = cmd.ReportPart(number=record.number, run=run, node=part.node, seq=seq, phase=PartPhase.RUNNING)
+            has_ports = self.level > OLDEST and bool(record.exposes)
+            return cmd.StartPart(report=told, ports=(("web", 20_000 + seq),)) if has_ports else told
         return self._ended(record.number, run, part.node, seq)
 
     def _ended(self, number: int, run: int, node: str, seq: int) -> cmd.AnyCommand:

@@ -50,6 +50,7 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "node_cpus",
         "container",
         "scratch_mb",
+        "exposes",
         "output_prefix",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer

@@ -7,7 +7,7 @@ from msgspec import Struct
 from lattice_sdk.models.moments import Duration, Moment
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import Constraints, LifecycleRequest, OutputFiles, ResourceRequest, Submission
-from lattice_sdk.models.runs import ContainerOptions
+from lattice_sdk.models.runs import ContainerOptions, ExposedPort
 
 
 class AllocationSpec(Struct, frozen=True, kw_only=True):
@@ -53,6 +53,7 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     output: OutputFiles | None = None
     tasks: str | None = None
     notify: NotifyRequest | None = None
+    expose: list[ExposedPort] = []
 
     def submission(self) -> Submission:
         """The same as the API takes it. Raises TypeError for a constraint that does not exist."""
@@ -83,6 +84,7 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
             output=self.output,
             tasks=self.tasks,
             notify=self.notify,
+            expose=self.expose,
             resources=ResourceRequest(
                 nodes=fewest,
                 max_nodes=most,

@@ -22,6 +22,7 @@ from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, prepare
 from lattice.agent.runs.limits import run_limits
+from lattice.agent.runs.ports import NoPort, PortChooser
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder, StartProgress
@@ -101,6 +102,7 @@ class Launcher:
         self._post = post
         hooks.say = self._tell_progress
         self._accounts = AccountCache(settings.policy)
+        self._ports = PortChooser()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def launch(self, order: StartOrder) -> None:
@@ -108,6 +110,7 @@ class Launcher:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         shim_id = self._agent.shim_id
         try:
+            order = self._ports.chosen(order, self._agent.holds_devices)
             devices = self._devices.assign(order, self._agent.holds_devices)
             account = self._accounts.recall(order)
             if account is not None:
@@ -123,7 +126,7 @@ class Launcher:
                 raise HookFailed(
                     "the shim of this node cannot mount for a run: it is older than the agent, or not root"
                 )
-        except HookFailed as failure:
+        except (HookFailed, NoPort) as failure:
             run = self._agent.find_run(order.key)
             is_stopped = run is not None and run.stop is not None
             cause = EndCause.STOPPED if is_stopped else EndCause.PROLOGUE
@@ -185,7 +188,7 @@ class Launcher:
             self._agent.figures.started(since_s)
             about = {"allocation_id": order.allocation_id, "number": order.key.number, "run": order.key.run}
             _log.info("run started, pid %d", answer.pid, extra=about)
-            self._agent.feed(RunStarted(key=order.key, started_boot_s=answer.started_boot_s))
+            self._agent.feed(RunStarted(key=order.key, started_boot_s=answer.started_boot_s, ports=order.exposes))
             return
         task = asyncio.create_task(self._refused(order, answer))
         self._tasks.add(task)

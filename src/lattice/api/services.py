@@ -17,6 +17,7 @@ from lattice.api.rates import RateLimits
 from lattice.api.streams.changes import ChangeRing
 from lattice.api.streams.waiting import Feed
 from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import IntentRule
 from lattice.observe.figures.ring import FigureRing
 from lattice.observe.metrics import Metrics
@@ -71,6 +72,9 @@ class Services:
     ports: PortLinks | None = None  # None on a server that follows
     idle: IdleView | None = None  # None on a server that follows
     proxy_url: str = ""  # of the gateway to web pages of running work; empty = there is none
+    proxy_domain: str = ""  # below which each page has a host of its own; empty = all share that URL
+    # Whether the instance on a node is ready; None = it has no probe, so it is as soon as it runs.
+    ready: Callable[[Allocation, str], bool | None] = lambda allocation, node: None
     tickets: Tickets = field(default_factory=lambda: Tickets(time.monotonic))
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows

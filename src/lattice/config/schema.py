@@ -141,6 +141,9 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     proxy_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""
     # URL of that gateway for browsers; empty = the address where it listens
     proxy_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
+    # domain below which each page has a host of its own, as in apps.example.org for a17.apps.example.org (its DNS and certificate are for
+    # *.DOMAIN); empty = all pages share the origin of proxy_url, and browsers see only pages of their own user
+    proxy_domain: Annotated[str, Meta(pattern=r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$")] = ""
     tls: TlsSection = TlsSection()
     # URL of the OpenID provider; empty = only the cluster's own tokens
     oidc_issuer: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""

@@ -49,6 +49,7 @@ SUBMISSION: dict[str, Any] = {
     "signal": "USR1@90",
     "on_quota": "queue",
     "idle_end": "2h",
+    "expose": [{"name": "web", "port": 80}],
     "notify": {"on": ["end"], "to": ["mail:a@b.org"]},
     "depends_on": "a1",
     "mutex": "m",

@@ -55,6 +55,10 @@ class Work:
         self.got, self.ended, self.closed = b"", asyncio.Event(), False
         self._breaks, self._waits = breaks, waits
 
+    @property
+    def is_quiet(self) -> bool:
+        return not self.pieces
+
     async def read(self) -> bytes:
         if self.pieces:
             return self.pieces.popleft()

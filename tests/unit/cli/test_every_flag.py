@@ -20,6 +20,7 @@ SUBMIT = {
     **{"--deadline": "now+2h", "--keep-on-invalid-dependency": "", "--hold": "", "--priority": "high"},
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue", "--idle-end": "2h"},
+    **{"--expose": "web:8080,share=bob"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G"},
     "--image": "a/1:v1",
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},

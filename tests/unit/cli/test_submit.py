@@ -146,7 +146,7 @@ def test_a_priority_may_have_a_name(api: FakeApi, cli: Cli) -> None:
     assert (api.last().json["priority"], api.last().json["per_node"]) == ("high", False)
 
 
-@pytest.mark.parametrize("flag", ["--pmi=pmi2", "--reactive", "--expose=80"])
+@pytest.mark.parametrize("flag", ["--pmi=pmi2", "--reactive"])
 def test_a_flag_without_a_meaning_yet_is_refused(flag: str, api: FakeApi, cli: Cli) -> None:
     outcome = cli("submit", flag, "--", "true")
     assert outcome.code == 2

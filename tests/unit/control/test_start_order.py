@@ -8,6 +8,7 @@ from msgspec.structs import fields
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OutputFiles
@@ -30,7 +31,7 @@ VALUES: dict[str, Any] = {
 
 
 def order(work: Work) -> StartOrder:
-    allocation = record(walltime_s=600)
+    allocation = record(walltime_s=600, exposes=(Exposed(name="web", port=80),))
     state = State()
     for share in allocation.shares:
         state.nodes[share.node] = Node(id=share.node, hardware=Hardware(cpus=4, memory_mb=1024))

@@ -12,7 +12,7 @@ from lattice_sdk.models.health import NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
 from lattice_sdk.models.moments import Duration, Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
-from lattice_sdk.models.runs import ContainerInfo, ContainerOptions, ImageInfo, InUse, RunUsage
+from lattice_sdk.models.runs import ContainerInfo, ContainerOptions, ExposedPort, ImageInfo, InUse, RunUsage
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
@@ -149,6 +149,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
     no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
     preempted: int | UnsetType = UNSET  # how often it was
+    expose: list[ExposedPort] = []  # ports that have names
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -532,6 +533,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: str | None = None
     idle_end: str | int | None = None
+    expose: list[ExposedPort] = []  # ports that have names, and who may reach them
     depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
     mutex: str = ""
     deadline: Moment | None = None

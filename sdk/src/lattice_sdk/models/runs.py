@@ -20,6 +20,15 @@ class ContainerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     no_home: bool = False  # without your home directory
 
 
+class ExposedPort(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A port of the work that has a name. You reach it always; `share` names others of the tenant, or "tenant" for all of them."""
+
+    port: int  # 0 = chosen by each node, which tells the work in LATTICE_PORT_NAME
+    name: str = ""  # default: port-PORT
+    protocol: str = "tcp"
+    share: list[str] = []
+
+
 class ContainerInfo(Struct, frozen=True, kw_only=True):
     """The container of an allocation: always the image with this sha256, of its file or of its manifest."""
 

@@ -122,6 +122,7 @@ class OpenPort(Struct, frozen=True, kw_only=True):
     address: str = ""
     program: str = ""
     pid: int = 0
+    name: str = ""  # by which the allocation exposes it
 
 
 class OpenedPort(Struct, frozen=True, kw_only=True):

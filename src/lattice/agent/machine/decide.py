@@ -56,6 +56,7 @@ from lattice.ports.nodes.agents import (
     EndCause,
     FinishOrder,
     KnownRun,
+    NamedPort,
     PauseOrder,
     Phase,
     Report,
@@ -100,8 +101,8 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _pause_asked(state, key, is_paused=is_paused)
         case Acknowledged(key=key, seq=seq):
             return _acknowledged(state, key, seq)
-        case RunStarted(key=key, started_boot_s=started_boot_s):
-            return _run_started(state, key, started_boot_s)
+        case RunStarted(key=key, started_boot_s=started_boot_s, ports=ports):
+            return _run_started(state, key, started_boot_s, ports)
         case RunRefused(key=key, message=message, cause=cause):
             return _run_ended(state, key, End(cause=cause, message=message, never_ran=True))
         case RunEnded(key=key, end=end):
@@ -322,11 +323,13 @@ def _acknowledged(state: AgentState, key: RunKey, seq: int) -> Instructions:
     return [ForgetRun(key=key, launched=run.launched)]
 
 
-def _run_started(state: AgentState, key: RunKey, started_boot_s: float) -> Instructions:
+def _run_started(
+    state: AgentState, key: RunKey, started_boot_s: float, ports: tuple[NamedPort, ...] = ()
+) -> Instructions:
     run = state.runs.get(key)
     if run is None or run.phase is not Phase.STARTING:
         return []
-    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s)
+    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports or run.ports)
     return _report(state, key) + _pass_on_requests(state, key)
 
 
@@ -485,7 +488,7 @@ def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructi
         case Phase.RUNNING | Phase.STOPPING:
             if run.acknowledged_seq >= RUNNING_SEQ and not again:
                 return []
-            running = Report(key=key, phase=Phase.RUNNING, seq=RUNNING_SEQ, submission=run.submission)
+            running = Report(key=key, phase=Phase.RUNNING, seq=RUNNING_SEQ, submission=run.submission, ports=run.ports)
             report = SendReport(report=running, started_boot_s=run.started_boot_s)
         case Phase.ENDED:
             if not run.settled or run.end is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from lattice.core.model.work.usage import NO_USAGE, Usage
-from lattice.ports.nodes.agents import EndCause, Greeting, KnownRun, Order, Phase, Report, RunKey, StartOrder
+from lattice.ports.nodes.agents import EndCause, Greeting, KnownRun, NamedPort, Order, Phase, Report, RunKey, StartOrder
 
 RUNNING_SEQ = 1
 ENDED_SEQ = 2
@@ -63,6 +63,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     stored_bytes: int = 0
     epoch: int = 0  # the history of the cluster that it belongs to, 0 = not known
     submission: str = ""  # which one its number means, empty = not known
+    ports: tuple[NamedPort, ...] = ()  # reported with the start
 
     @property
     def alive(self) -> bool:
@@ -134,6 +135,7 @@ class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     started_boot_s: float
+    ports: tuple[NamedPort, ...] = ()  # what it exposes
 
 
 class RunRefused(msgspec.Struct, frozen=True, kw_only=True):

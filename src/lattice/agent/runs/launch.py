@@ -18,6 +18,7 @@ from lattice.agent.runs.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devic
 from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
 from lattice.agent.runs.mpi import NAMES, launcher_variables, offer_launcher, write_hosts
 from lattice.agent.shim_client import STANDARD_PATH
+from lattice.core.model.work.exposure import variable_of
 from lattice.ports.nodes.agents import StartOrder
 
 DEFAULT_MIN_UID = 1000
@@ -257,6 +258,7 @@ def build_environment(
         "LATTICE_NODE_ID": node_id,
         "LATTICE_RUN": str(order.key.run),
     }
+    environment |= {variable_of(each.name): str(each.port) for each in order.exposes if each.port}
     if order.task_index is not None:
         environment["LATTICE_TASK_INDEX"] = str(order.task_index)
     if order.task_group_id:

@@ -63,6 +63,7 @@ def _recalled(found: FoundRun) -> Run:
             summary=found.order.summary if found.order else False,
             epoch=epoch,
             submission=submission,
+            ports=found.order.exposes if found.order else (),
         )
     return Run(
         key=found.key,

@@ -22,7 +22,7 @@ async def admit(services: Services, operation: Operation, authorization: str, so
     try:
         identity = await authenticate(services, authorization)
     except Unauthenticated as error:
-        await _turn_away(services, error, source)
+        await turn_away(services, error, source)
         raise
     if not may_at_all(identity, operation.permission):
         denied(services, identity, operation.name, str(operation.permission))
@@ -52,11 +52,12 @@ async def check_token(services: Services, authorization: str, source: str = "") 
     try:
         await _verified(services, authorization)
     except Unauthenticated as error:
-        await _turn_away(services, error, source)
+        await turn_away(services, error, source)
         raise
 
 
-async def _turn_away(services: Services, error: Unauthenticated, source: str) -> None:
+async def turn_away(services: Services, error: Unauthenticated, source: str) -> None:
+    """Notes a login that was refused; returns later the more of them come from there."""
     refused_login(services, str(error), source)
     delay_s = services.limits.refused(source)
     if delay_s:

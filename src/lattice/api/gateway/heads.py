@@ -10,7 +10,9 @@ MAX_HEAD = 64 << 10
 MAX_HEADERS = 100
 COOKIE = "lattice-proxy"
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings"})
+_HOP = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings", "expect"}
+)
 _OURS = ("x-forwarded-", "x-lattice-", "forwarded", "x-real-ip", "proxy-authorization")
 Header = tuple[str, str]
 
@@ -55,6 +57,12 @@ class ResponseHead(NamedTuple):
     status: int
     reason: str
     headers: tuple[Header, ...]
+    is_old: bool = False  # HTTP/1.0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the connection may carry another request."""
+        return not self.is_old and "close" not in ",".join(self.all("connection")).lower()
 
     def all(self, name: str) -> list[str]:
         return [value for each, value in self.headers if each.lower() == name]
@@ -87,7 +95,7 @@ def parse_response(text: bytes) -> ResponseHead:
     status, _, reason = rest.partition(" ")
     if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():
         raise BadHead("not a response")
-    return ResponseHead(int(status), reason, headers)
+    return ResponseHead(int(status), reason, headers, version == "HTTP/1.0")
 
 
 def _lines(text: bytes) -> tuple[str, tuple[Header, ...]]:
@@ -163,7 +171,7 @@ def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_au
     if head.is_upgrade:
         lines += ["Connection: Upgrade", *(f"Upgrade: {value}" for value in head.all("upgrade"))]
     else:
-        lines.append("Connection: close")
+        lines.append("Connection: keep-alive")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
@@ -188,3 +196,10 @@ def is_same_origin(head: RequestHead, scheme: str) -> bool:
     """Whether a page of this listener asks, or no page at all."""
     origins = head.all("origin")
     return all(each.lower() == f"{scheme}://{head.one('host').lower()}" for each in origins)
+
+
+def is_asked_by_others(head: RequestHead) -> bool:
+    """Whether a browser says that a page of another origin asks, be it one of the same site; opening a page is no such thing."""
+    site, mode = head.one("sec-fetch-site").lower(), head.one("sec-fetch-mode").lower()
+    is_opened = mode == "navigate" and head.method in ("GET", "HEAD")
+    return site in ("cross-site", "same-site") and not is_opened

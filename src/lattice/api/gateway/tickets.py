@@ -1,29 +1,55 @@
 """Tickets that are good once and soon, and the sessions that they are exchanged for. In memory: another leader knows neither."""
 
+import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
 TICKET_S = 60.0
 SESSION_S = 12 * 3600.0
+SHARED_SESSION_S = 3600.0
 MAX_TICKETS = 10_000
 MAX_SESSIONS = 50_000
+SERVICES = "services"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Who may reach which port of which allocation."""
+    """Who may reach what: a port of an allocation, or a service of a tenant."""
 
     user: str
-    number: int
-    name: str  # of the allocation, as in the address
-    port: int
-    node: str
-    keeps_path: bool  # the work sees the whole path, and not what follows the prefix
+    prefix: str  # of its address: /proxy/a17/8888, /proxy/a17/web, /proxy/services/web
+    number: int = 0  # of the allocation; 0 = a service
+    port: str = ""  # a number, or the name that the allocation gives it; of a service its name
+    tenant: str = ""  # of the service
+    node: str = ""  # empty = where the work runs, or any
+    keeps_path: bool = False  # the work sees the whole path, and not what follows the prefix
+    is_own: bool = True  # the work is the user's
 
     @property
-    def prefix(self) -> str:
-        return f"/proxy/{self.name}/{self.port}"
+    def name(self) -> str:
+        """What it leads to, for people."""
+        return f'service "{self.port}"' if not self.number else self.prefix.split("/")[2]
+
+    @property
+    def life_s(self) -> float:
+        """How long a session for it lasts."""
+        return SESSION_S if self.is_own else SHARED_SESSION_S
+
+    @property
+    def label(self) -> str:
+        """The host below the gateway's domain that shows this work and no other."""
+        if self.number:
+            return self.prefix.split("/")[2]
+        return f"s-{hashlib.sha256(f'{self.tenant}/{self.port}'.encode()).hexdigest()[:24]}"
+
+
+def port_prefix(allocation: str, port: str) -> str:
+    return f"/proxy/{allocation}/{port}"
+
+
+def service_prefix(name: str) -> str:
+    return f"/proxy/{SERVICES}/{name}"
 
 
 class Tickets:
@@ -37,12 +63,12 @@ class Tickets:
     def issue(self, grant: Grant) -> str:
         return self._put(self._tickets, grant, TICKET_S, MAX_TICKETS)
 
-    def redeem(self, ticket: str, prefix: str) -> str | None:
+    def redeem(self, ticket: str, prefix: str) -> tuple[str, Grant] | None:
         """A session for the ticket, which is used up by it, whatever happens; None when it is no good there."""
         found = self._tickets.pop(ticket, None)
         if found is None or found[0] <= self._now_s() or found[1].prefix != prefix:
             return None
-        return self._put(self._sessions, found[1], SESSION_S, MAX_SESSIONS)
+        return self._put(self._sessions, found[1], found[1].life_s, MAX_SESSIONS), found[1]
 
     def session(self, text: str, prefix: str) -> Grant | None:
         """What a session allows at this address; None for one that has ended or is another address's."""

@@ -1,27 +1,23 @@
-"""Web pages of running allocations: addresses for browsers, and the way from the gateway to the work."""
+"""Web pages of running allocations: addresses for browsers."""
 
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.gateway.server import TICKET, Refused
-from lattice.api.gateway.tickets import TICKET_S, Grant
-from lattice.api.running.ports import parse_port, reached
+from lattice.api.gateway.server import TICKET
+from lattice.api.gateway.tickets import TICKET_S, Grant, port_prefix
+from lattice.api.running.ports import reach
 from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import AllocationState
-from lattice.ports.nodes.agents import RunKey
-from lattice.ports.nodes.tunnels import Tunnel, TunnelRefused
-from lattice.ports.site.identity import Unauthenticated
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 
 
 class OpenPort(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A port of an allocation whose web page is to be opened at `path`. With `keep_path` the application sees the whole path
-    of the address, /proxy/ID/PORT/..., for applications that are configured to be there; otherwise what follows."""
+    """A port of an allocation, by number or name, whose web page is to be opened at `path`. With `keep_path` the application sees the
+    whole path of the address, /proxy/ID/PORT/..., for applications that are configured to be there; otherwise what follows."""
 
     id: str
     port: Short
@@ -42,56 +38,48 @@ class OpenedPort(Struct, frozen=True, kw_only=True):
 
 async def open_page(context: Context, fields: OpenPort) -> OpenedPort:
     """Raises ApiError."""
-    allocation, node = await reached(context, fields.id, fields.node)
-    services, port = context.services, parse_port(fields.port)
+    reached = await reach(context, fields.id, fields.port, fields.node)
+    allocation = reached.allocation
+    grant = Grant(
+        user=context.user,
+        prefix=port_prefix(allocation_id(allocation.number), fields.port),
+        number=allocation.number,
+        port=fields.port,
+        tenant=allocation.tenant,
+        node=reached.node,
+        keeps_path=fields.keep_path,
+        is_own=allocation.user == context.user,
+    )
+    url = ticket_url(context, grant, fields.path)
+    return OpenedPort(url=url, port=reached.port, node=reached.node, expires_in_s=TICKET_S)
+
+
+def ticket_url(context: Context, grant: Grant, path: str) -> str:
+    """An address with a new ticket for the grant. Raises ApiError and BadField."""
+    services = context.services
     if not services.proxy_url:
         raise ApiError(
             "conflict",
             "this cluster has no gateway to web pages",
             hint="use `lattice forward`; administrators set api.proxy_listen",
         )
-    path = fields.path
+    if not grant.is_own and not services.proxy_domain:
+        raise ApiError(
+            "conflict",
+            f"{grant.name} is not yours, and this gateway shows all pages on one origin, where its scripts could use your other pages",
+            hint="use `lattice forward`, or send your token as a program; administrators set api.proxy_domain",
+        )
     if not path.startswith("/") or path.startswith("//") or not path.isprintable():
         raise BadField("path", f'"{path[:60]}" is not a path', hint="begin it with one /")
-    grant = Grant(
-        user=context.user,
-        number=allocation.number,
-        name=allocation_id(allocation.number),
-        port=port,
-        node=node,
-        keeps_path=fields.keep_path,
-    )
     ticket = services.tickets.issue(grant)
     address = quote(path, safe="/?&=%:@!$'()*+,;~-._")
     mark = "&" if "?" in address else "?"
-    url = f"{services.proxy_url}{grant.prefix}{address}{mark}{TICKET}={ticket}"
-    return OpenedPort(url=url, port=port, node=node, expires_in_s=TICKET_S)
+    return f"{_origin(services, grant)}{grant.prefix}{address}{mark}{TICKET}={ticket}"
 
 
-class PortWork:
-    """Implements `Work` of the gateway: each request is judged by the state of now."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self.tickets = services.tickets
-
-    async def connect(self, grant: Grant) -> Tunnel:
-        state, links = self._services.replica.state, self._services.ports
-        allocation = state.allocations.get(grant.number)
-        if allocation is None or allocation.state is not AllocationState.RUNNING or links is None:
-            raise Refused(404, f"{grant.name} is not running")
-        if allocation.user != grant.user or grant.node not in allocation.nodes:
-            raise Refused(403, f"{grant.name} is not yours, or does not run there any more")
-        if allocation.vcluster in state.audit.sensitive:
-            raise Refused(403, f"{grant.name} is sensitive work")
-        try:
-            return await links.connect_port(grant.node, RunKey(allocation.number, allocation.run), grant.port)
-        except TunnelRefused as refusal:
-            raise Refused(502, f"{grant.name}: {refusal}") from None
-
-    def is_token(self, text: str) -> bool:
-        try:
-            self._services.verifier.verify(text)
-        except Unauthenticated:
-            return False
-        return True
+def _origin(services: Services, grant: Grant) -> str:
+    if not services.proxy_domain:
+        return services.proxy_url
+    parts = urlsplit(services.proxy_url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{grant.label}.{services.proxy_domain}{port}"

@@ -4,21 +4,20 @@ from msgspec import Struct
 
 from lattice.api.answers import TunnelAnswer
 from lattice.api.auditing import record_access
-from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, starting
-from lattice.api.find.lookup import find
+from lattice.api.find.lookup import find, find_hot
+from lattice.api.running.sharing import Wanted, may_reach, port_on, run_of, serving_node, shared_with, wanted_port
 from lattice.api.running.step_launch import not_running, single
-from lattice.core.model.ids import allocation_id
+from lattice.core.model.ids import allocation_id, parse_allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState
-from lattice.ports.nodes.agents import RunKey
+from lattice.core.model.work.exposure import MAX_PORT, Exposed
 from lattice.ports.nodes.tunnels import ListeningPort, PortLinks, Tunnel, TunnelRefused
 from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 
-MAX_PORT = 65_535
 _NAMED = 10
-HINT = "only its owner may reach its ports"
+HINT = "its owner may reach its ports, and those with whom a port is shared"
 
 
 class PortsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +28,7 @@ class PortsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PortQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A port of an allocation on one of its nodes (default: its first)."""
+    """A port of an allocation, by number or by the name that it has there, on one of its nodes (default: its first)."""
 
     id: str
     port: Short
@@ -44,41 +43,90 @@ class PortView(Struct, frozen=True, kw_only=True):
     address: str
     program: str
     pid: int
+    name: str = ""  # by which the allocation exposes it
+
+
+class Reached(Struct, frozen=True):
+    """A port that the caller may reach."""
+
+    allocation: Allocation
+    node: str
+    port: int
+    exposed: Exposed | None
 
 
 async def list_open_ports(context: Context, query: PortsQuery) -> list[PortView]:
-    """Raises ApiError."""
-    allocation, node = await reached(context, query.id, query.node)
+    """All ports for the owner, those that are shared for others. Raises ApiError."""
+    allocation = await _found(context, query.id)
+    shared = shared_with(context.identity, allocation)
+    is_owner = may_reach(context.identity, allocation, None)
+    if not is_owner and not shared:
+        raise _not_yours(allocation)
+    node = _node_of(context, allocation, query.node)
     try:
         found = await links_of(context).listening(node, run_of(allocation))
     except TunnelRefused as refusal:
         raise refused(refusal, allocation, node) from None
+    names = {port_on(allocation, node, Wanted(each, each.port)): each.name for each in allocation.exposes}
+    seen = None if is_owner else {each.name for each in shared}
     return [
-        PortView(port=each.port, node=node, address=each.address, program=each.program, pid=each.pid) for each in found
+        PortView(
+            port=each.port,
+            node=node,
+            address=each.address,
+            program=each.program,
+            pid=each.pid,
+            name=names.get(each.port, ""),
+        )
+        for each in found
+        if seen is None or names.get(each.port) in seen
     ]
 
 
 async def tunnel_to(context: Context, query: PortQuery) -> TunnelAnswer:
     """The way to a port, open when the wire is ready to carry it. Raises ApiError."""
-    allocation, node = await reached(context, query.id, query.node)
-    port = parse_port(query.port)
+    reached = await reach(context, query.id, query.port, query.node)
+    allocation, node = reached.allocation, reached.node
     await record_access(context, "allocation.forward", allocation)
+    is_owner = may_reach(context.identity, allocation, None)
 
     async def connect() -> Tunnel:
         try:
-            return await links_of(context).connect_port(node, run_of(allocation), port)
+            return await links_of(context).connect_port(node, run_of(allocation), reached.port)
         except TunnelRefused as refusal:
-            raise refused(refusal, allocation, node) from None
+            raise refused(refusal, allocation, node, names_others=is_owner) from None
 
     return TunnelAnswer(connect)
 
 
-async def reached(context: Context, text: str, node: str) -> tuple[Allocation, str]:
-    """The allocation and its node, if the caller may reach its ports now."""
-    allocation = single(await find(context, text))
+async def reach(context: Context, text: str, port: str, node: str) -> Reached:
+    """The port and where it is, if the caller may reach it now. Raises ApiError and BadField."""
+    allocation = await _found(context, text)
+    wanted = wanted_port(allocation, port)
+    if not may_reach(context.identity, allocation, None if wanted is None else wanted.exposed):
+        raise _not_yours(allocation)
+    if wanted is None:
+        raise _no_port(allocation, port)
+    node = _node_of(context, allocation, node)
+    number = port_on(allocation, node, wanted)
+    if not number:
+        name = allocation_id(allocation.number)
+        raise ApiError("conflict", f'{node} has not told which port "{port[:60]}" of {name} is', hint="try again")
+    return Reached(allocation, node, number, wanted.exposed)
+
+
+async def _found(context: Context, text: str) -> Allocation:
+    """As `find`; work that shares a port with the caller is found though the caller may not see it otherwise."""
+    number = parse_allocation_id(text)
+    hot = None if number is None else find_hot(context, number)
+    if hot is not None and isinstance(hot.record, Allocation) and shared_with(context.identity, hot.record):
+        return hot.record
+    return single(await find(context, text))
+
+
+def _node_of(context: Context, allocation: Allocation, node: str) -> str:
+    """The node to go to, if its ports can be reached now."""
     name = allocation_id(allocation.number)
-    if allocation.user != context.user or not context.reach_in(Permission.FORWARD, allocation.tenant):
-        raise ApiError("forbidden", f"{name} belongs to {allocation.user}", hint=HINT)
     if allocation.vcluster in context.state.audit.sensitive:
         raise ApiError(
             "forbidden",
@@ -89,11 +137,7 @@ async def reached(context: Context, text: str, node: str) -> tuple[Allocation, s
         raise not_running(allocation)
     if node and node not in allocation.nodes:
         raise BadField("node", f"{node} is not a node of {name}", hint=f"its nodes: {', '.join(allocation.nodes[:20])}")
-    return allocation, node or allocation.nodes[0]
-
-
-def run_of(allocation: Allocation) -> RunKey:
-    return RunKey(allocation.number, allocation.run)
+    return node or serving_node(allocation)
 
 
 def links_of(context: Context) -> PortLinks:
@@ -102,13 +146,19 @@ def links_of(context: Context) -> PortLinks:
     return context.services.ports
 
 
-def parse_port(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < int(text[:6]) <= MAX_PORT:
-        return int(text)
-    raise BadField("port", f'"{text}" is not a port', limit=f"from 1 to {MAX_PORT:,}")
+def _not_yours(allocation: Allocation) -> ApiError:
+    return ApiError("forbidden", f"{allocation_id(allocation.number)} belongs to {allocation.user}", hint=HINT)
 
 
-def refused(refusal: TunnelRefused, allocation: Allocation, node: str) -> ApiError:
+def _no_port(allocation: Allocation, text: str) -> BadField:
+    if text[:1].isdigit() or not allocation.exposes:
+        return BadField("port", f'"{text[:60]}" is not a port', limit=f"from 1 to {MAX_PORT:,}")
+    name = allocation_id(allocation.number)
+    known = ", ".join(each.name for each in allocation.exposes)
+    return BadField("port", f'{name} exposes no port "{text[:60]}"', hint=f"its names: {known}; or a number")
+
+
+def refused(refusal: TunnelRefused, allocation: Allocation, node: str, *, names_others: bool = True) -> ApiError:
     """The refusal of a node, with the ports that could be reached."""
     name = allocation_id(allocation.number)
     match refusal.code:
@@ -116,7 +166,7 @@ def refused(refusal: TunnelRefused, allocation: Allocation, node: str) -> ApiErr
             hint = (
                 f"listening there: {_names(refusal.listening)}" if refusal.listening else "nothing of it listens there"
             )
-            return ApiError("conflict", f"{name} on {node}: {refusal}", hint=hint)
+            return ApiError("conflict", f"{name} on {node}: {refusal}", hint=hint if names_others else "")
         case "gone" | "unsupported":
             return ApiError("conflict", f"{name} on {node}: {refusal}")
         case _:

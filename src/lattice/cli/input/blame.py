@@ -46,6 +46,8 @@ def in_flags(message: str, places: Mapping[str, str]) -> str:
         message = f"{_FLAGS[field]}: {rest}"
     elif colon and field.startswith(_CONSTRAINTS):
         message = f"--constraint: {field.removeprefix(_CONSTRAINTS)} {rest}"
+    elif colon and field.startswith("expose"):
+        message = f"--expose: {rest}"
     place = places.get(_option(message), "")
     return f"{place}: {message}" if place else message
 

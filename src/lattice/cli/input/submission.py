@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.input.constraints import parse_constraints, parse_nodes
+from lattice.cli.input.exposure import parse_exposed
 from lattice.cli.times import parse_moment
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRequest, Submission
@@ -69,6 +70,7 @@ class SubmitOptions:
     notify_to: tuple[str, ...] = ()
     on_quota: str | None = None
     idle_end: str | None = None
+    expose: tuple[str, ...] = ()
     request_id: str = ""
     summary: bool = False
     stdout: str = ""
@@ -125,6 +127,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         signal=options.signal,
         on_quota=options.on_quota,
         idle_end=options.idle_end,
+        expose=[parse_exposed(text) for text in options.expose],
         notify=_notify(options),
     )
 

@@ -26,6 +26,7 @@ class Forward:
     port: int
     node: str = ""
     local: int | None = None  # None = the same, 0 = a free one
+    name: str = ""  # by which the allocation exposes it
 
 
 class Forwarder:
@@ -76,7 +77,7 @@ class Forwarder:
 
     def _carry(self, client: Client, local: socket.socket, forward: Forward) -> None:
         try:
-            tunnel = client.connect_port(forward.allocation, forward.port, node=forward.node)
+            tunnel = client.connect_port(forward.allocation, forward.name or forward.port, node=forward.node)
         except LatticeError as error:
             local.close()
             self._complain(forward, error)

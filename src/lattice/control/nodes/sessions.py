@@ -20,7 +20,7 @@ from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.steps.registry import StepRegistry
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
-from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePart, RegisterNode, ReportPart
+from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePart, RegisterNode, ReportPart, StartPart
 from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.admission import AdmissionStatus
@@ -28,6 +28,7 @@ from lattice.core.model.nodes.health import HealthReport, clean_text
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.core.model.work.exposure import MAX_EXPOSED, MAX_PORT, is_label
 from lattice.core.model.work.submissions import submission_of
 from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL
 from lattice.ports.clock import Clock, SystemClock
@@ -271,9 +272,11 @@ _CAUSES = {
 }
 
 
-def _command(node: str, report: Report, level: int) -> EndPart | ReportPart:
+def _command(node: str, report: Report, level: int) -> EndPart | StartPart | ReportPart:
     """What a log of this level takes of the report."""
     told = _told(node, report)
+    if level >= SINCE_LEVEL and (ports := _ports(report)):
+        return StartPart(report=told, ports=ports)
     if report.phase is Phase.ENDED and report.usage != NO_USAGE and level >= SINCE_LEVEL:
         return EndPart(report=told, usage=report.usage)
     return told
@@ -297,3 +300,9 @@ def _told(node: str, report: Report) -> ReportPart:
         elapsed_s=report.elapsed_s,
         prologue_failed=cause is EndCause.PROLOGUE or (cause is EndCause.NODE and report.never_ran),
     )
+
+
+def _ports(report: Report) -> tuple[tuple[str, int], ...]:
+    """Only what can be one: a node may say anything."""
+    told = report.ports[:MAX_EXPOSED] if report.phase is Phase.RUNNING else ()
+    return tuple((each.name, each.port) for each in told if is_label(each.name) and 0 < each.port <= MAX_PORT)

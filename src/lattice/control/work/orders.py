@@ -13,6 +13,7 @@ from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
     DEFAULT_UMASK,
     FinishOrder,
+    NamedPort,
     PauseOrder,
     RunKey,
     StartOrder,
@@ -79,6 +80,7 @@ def start_order(
         output_prefix=run_prefix(
             allocation.tenant, allocation.project, allocation_id(allocation.number), allocation.run
         ),
+        exposes=tuple(NamedPort(name=each.name, port=each.port) for each in allocation.exposes),
     )
 
 

@@ -55,6 +55,7 @@ from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify
 from lattice.core.model.work.revisions import Revision
 from lattice.core.model.work.steps import StepRecord
@@ -92,6 +93,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     session: bool = False  # to be worked in by hand; ends with its first shell
     idle_end_s: int = 0  # cancelled after this time without use; 0 = of a session what its vCluster says, else never
     no_preempt: bool = False
+    exposes: tuple[Exposed, ...] = ()
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -163,6 +165,13 @@ class EndPart(Command, tag="end_part", frozen=True, kw_only=True):
 
     report: ReportPart
     usage: Usage
+
+
+class StartPart(Command, tag="start_part", frozen=True, kw_only=True):
+    """A node's report that its part of a run runs, and which ports the node chose for what it exposes."""
+
+    report: ReportPart
+    ports: tuple[tuple[str, int], ...]  # by name
 
 
 class NoteUsage(Command, tag="note_usage", frozen=True, kw_only=True):
@@ -285,6 +294,7 @@ AnyCommand = (
     | ReportPart
     | LosePart
     | EndPart
+    | StartPart
     | NoteUsage
     | CancelAllocation
     | ExpireAllocation

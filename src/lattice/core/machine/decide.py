@@ -134,6 +134,7 @@ TABLE: tuple[Row, ...] = (
     _timed(cmd.ReportPart, runs.report),
     _timed(cmd.LosePart, runs.lose),
     _timed(cmd.EndPart, runs.end),
+    _timed(cmd.StartPart, runs.begin),
     _timed(cmd.NoteUsage, runs.note_usage),
     _plain(cmd.ExpireAllocation, runs.expire),
     _plain(cmd.RollbackRun, runs.roll_back),

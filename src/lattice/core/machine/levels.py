@@ -67,6 +67,8 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (cmd.SubmitAllocation, "session"),
         (Vcluster, "demands"),
         (cmd.SubmitAllocation, "idle_end_s"),
+        (cmd.SubmitAllocation, "exposes"),
+        cmd.StartPart,
         RequeuePolicy.ON_WALLTIME,
         StopIntent.PREEMPT,
         (cmd.SubmitAllocation, "no_preempt"),

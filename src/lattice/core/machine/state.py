@@ -19,6 +19,7 @@ from lattice.core.machine.parts.evictions import EvictionRegistry
 from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
+from lattice.core.machine.parts.services import ServiceNames
 from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
@@ -145,6 +146,7 @@ class State:
         self.drift = DriftRegistry(self._digest)
         self.admission = AdmissionRegistry(self._digest)
         self.evictions = EvictionRegistry(self._digest)
+        self.services = ServiceNames()
 
     @classmethod
     def empty(cls) -> "State":
@@ -276,6 +278,7 @@ class State:
         self._digest.add(b"allocation", new)
         self.allocations[new.number] = new
         self.dependencies.note(old, new)
+        self.services.note(old, new)
         if old is None or old.state is not new.state:
             self._count_allocation(old, new)
 
@@ -283,6 +286,7 @@ class State:
         old = self.allocations.pop(number)
         self._digest.remove(b"allocation", old)
         self.dependencies.note(old, None)
+        self.services.note(old, None)
         self._count_allocation(old, None)
 
     def _count_allocation(self, old: Allocation | None, new: Allocation | None) -> None:

@@ -10,8 +10,8 @@ from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.session import LocalRegistrar
+from lattice.api.pages.work import PortWork
 from lattice.api.partitions import slurm_names
-from lattice.api.running.pages import PortWork
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
@@ -91,6 +91,7 @@ class ServerParts:
         self._debug_flags = DebugFlags(self.replica)
         self.loops: Loops | None = None
         self.services: Services | None = None
+        self._pages: PortWork | None = None  # the way from the gateway to the work, while this server leads
 
     def _show_figures(self) -> None:
         quorum = self.metrics.quorum
@@ -222,13 +223,8 @@ class ServerParts:
             problem=self.storage.problem,
             warning=self.storage.warning,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
-            steps=None if loops is None else loops.steps,
-            ports=None if loops is None else self.links.bulk,
-            idle=None if loops is None else loops.idle_ends,
             proxy_url=self.front.proxy_url,
-            conformance=None if loops is None else loops.conformance,
-            health=None if loops is None else loops.health,
-            inventories=None if loops is None else loops.inventories,
+            proxy_domain=config.api.proxy_domain,
             observations=Observations() if loops is None else loops.observations,
             objects=self._objects,
             log_retention=log_retention(config),
@@ -248,7 +244,6 @@ class ServerParts:
             slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
             backups=self.storage.backups if backups is None else backups,
-            audit=None if loops is None else loops.auditing,
             limits=rate_limits(config, replica),
             submit_filter=self._filter,
             images=self._images,
@@ -256,8 +251,25 @@ class ServerParts:
             discovery=self._verifiers.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
-        self.front.gateway.serve(None if loops is None else PortWork(self.services))
+        self._serve_pages(None if loops is None else self._lead(self.services, loops))
         return self.services
+
+    def _lead(self, services: Services, loops: Loops) -> PortWork:
+        """Adds what only the leader has."""
+        services.steps = loops.steps
+        services.ports = self.links.bulk
+        services.idle = loops.idle_ends
+        services.conformance = loops.conformance
+        services.health = loops.health
+        services.inventories = loops.inventories
+        services.audit = loops.auditing
+        return PortWork(services)
+
+    def _serve_pages(self, work: PortWork | None) -> None:
+        if self._pages is not None:
+            self._pages.close()
+        self._pages = work
+        self.front.gateway.serve(work)
 
     def _agent_refused(self, why: str, source: str) -> None:
         if self.services is not None:

@@ -123,6 +123,13 @@ class ContainerOrder(Struct, frozen=True, kw_only=True, gc=False):
     no_home: bool = False  # without the user's home directory
 
 
+class NamedPort(Struct, frozen=True, kw_only=True, gc=False):
+    """A port that a run exposes; 0 = the node chooses it."""
+
+    name: str
+    port: int = 0
+
+
 DEFAULT_UMASK = 0o022
 
 
@@ -166,6 +173,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
+    exposes: tuple[NamedPort, ...] = ()
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -499,6 +507,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     never_ran: bool = False  # no process of it was started; with NODE it can be tried elsewhere immediately
     submission: str = ""  # as the start named it; empty = the node does not say
     usage: Usage = NO_USAGE
+    ports: tuple[NamedPort, ...] = ()  # that it exposes, with RUNNING
 
 
 class StartProgress(Struct, frozen=True, kw_only=True, gc=False):

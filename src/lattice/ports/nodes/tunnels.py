@@ -36,6 +36,11 @@ class TunnelBroken(Exception):
 class Tunnel(Protocol):
     """One connection; one task may read while another writes."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is open in both directions and everything that came was read."""
+        ...
+
     async def read(self) -> bytes:
         """The next bytes; none when the other side has ended. Raises TunnelBroken."""
         ...

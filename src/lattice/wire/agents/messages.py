@@ -24,6 +24,7 @@ from lattice.ports.nodes.agents import (
     KnownStep,
     MissingFeature,
     MountedImage,
+    NamedPort,
     NodeImagesTold,
     Order,
     PauseOrder,
@@ -80,6 +81,7 @@ STEP_KEY = _StepKeyPlan()
 RUN_FILES = Plan(RunFiles, pb.RunFiles)
 EARLY_SIGNAL = Plan(EarlySignal, pb.EarlySignal)
 IMAGE = Plan(ImageOrder, pb.Image)
+NAMED_PORT = Plan(NamedPort, pb.NamedPort)
 CONTAINER = Plan(ContainerOrder, pb.Container, IMAGE)
 START_RUN = Plan(
     StartOrder,
@@ -89,6 +91,7 @@ START_RUN = Plan(
     EARLY_SIGNAL,
     IMAGE,
     CONTAINER,
+    NAMED_PORT,
     apart={"epoch": "the node notes it by itself: it is that of the Welcome before the order"},
 )
 
@@ -159,7 +162,7 @@ WELCOME = Plan(Greeting, pb.Welcome, RUN_KEY, apart={"protocol": _PROTOCOL})
 USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as its cause"})
 GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
 MISSING_FEATURE = Plan(MissingFeature, pb.MissingFeature)
-RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, unknown={"phase": Phase.STARTING})
+RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, NAMED_PORT, unknown={"phase": Phase.STARTING})
 START_PROGRESS = Plan(StartProgress, pb.StartProgress, RUN_KEY)
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)

@@ -114,6 +114,11 @@ class StreamTunnel:
     def is_closed(self) -> bool:
         return self._closed is not None
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is open in both directions and everything that came was read."""
+        return self._closed is None and not self._is_ended and not self._has_ended and not self._inbox
+
     def take(self, frame: pb.BulkFrame) -> None:
         """What the other side said of this tunnel."""
         match frame.WhichOneof("body"):

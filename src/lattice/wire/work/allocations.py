@@ -28,6 +28,7 @@ from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
+from lattice.wire.work.exposure import ExposedView, exposed_views
 from lattice.wire.work.run_files import OutputFiles
 from lattice.wire.work.usage import RunUsageView, usage_view
 
@@ -214,6 +215,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
     no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
     preempted: int | UnsetType = UNSET  # how often it was
+    expose: tuple[ExposedView, ...] | UnsetType = UNSET  # ports that have names
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -343,6 +345,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         idle_end_s=record.idle_end_s or UNSET,
         no_preempt=True if record.no_preempt else UNSET,
         preempted=record.preempted or UNSET,
+        expose=exposed_views(record) or UNSET,
     )
 
 

@@ -30,6 +30,7 @@ from lattice.wire.text.texts import (
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.dependencies import DependencyFields
+from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
 
@@ -142,6 +143,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signal: Short = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: OnQuota | None = None
     idle_end: Short | int | None = None  # cancelled after this time without input, step or use of a CPU
+    expose: list[ExposedPort] = []  # ports that have names, and who may reach them
     notify: NotifyRequest | None = None
     depends_on: TaskList | list[DependencyFields] = ""
     mutex: str = ""  # one at a time of those with this name
@@ -232,6 +234,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         payload=_payload(work),
         idle_end_s=_idle_end_s(wanted.idle_end, tasks),
         no_preempt=life.no_preempt,
+        exposes=check_exposed(wanted.expose),
     )
 
 

@@ -85,7 +85,7 @@ def test_the_work_gets_our_words_about_the_caller_and_none_of_our_secrets() -> N
         "Cookie: app=1",
         "X-Lattice-User: ada",
         "X-Forwarded-For: 10.0.0.1",
-        "Connection: close",
+        "Connection: keep-alive",
     ):
         assert text.count(kept) == 1
     assert b"Authorization: Bearer TOKEN" in upstream_request(head, "/x", CALLER, drops_authorization=False)
@@ -135,9 +135,11 @@ def test_the_end_of_a_body_is_found_however_it_is_cut(step: int) -> None:
 def test_tickets_are_good_once_soon_and_at_their_own_address() -> None:
     now = [0.0]
     tickets = Tickets(lambda: now[0])
-    grant = Grant(user="ada", number=17, name="a17", port=80, node="n1", keeps_path=False)
-    session = tickets.redeem(ticket := tickets.issue(grant), "/proxy/a17/80")
-    assert session is not None
+    grant = Grant(user="ada", number=17, prefix="/proxy/a17/80", port="80", node="n1")
+    redeemed = tickets.redeem(ticket := tickets.issue(grant), "/proxy/a17/80")
+    assert redeemed is not None
+    session = redeemed[0]
+    assert redeemed[1] == grant
     assert tickets.redeem(ticket, "/proxy/a17/80") is None
     assert tickets.redeem(other := tickets.issue(grant), "/proxy/a18/80") is None
     assert tickets.redeem(other, "/proxy/a17/80") is None  # tried at a wrong address, it is used up

@@ -4,11 +4,12 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 
-from lattice.api.gateway.server import Gateway, Refused
+from lattice.api.gateway.server import Gateway
 from lattice.api.gateway.tickets import Grant, Tickets
-from lattice.ports.nodes.tunnels import Tunnel
+from lattice.api.gateway.work import Address, Refused
+from lattice.ports.nodes.tunnels import TunnelBroken
 
-GRANT = Grant(user="ada", number=17, name="a17", port=80, node="n1", keeps_path=False)
+GRANT = Grant(user="ada", number=17, prefix="/proxy/a17/80", port="80", node="n1")
 
 
 class SocketTunnel:
@@ -19,27 +20,60 @@ class SocketTunnel:
         self.end = writer.write_eof
         self.close = writer.close
 
+    @property
+    def is_quiet(self) -> bool:
+        return not self._reader.at_eof()
+
     async def read(self) -> bytes:
-        return await self._reader.read(1 << 16)
+        try:
+            return await self._reader.read(1 << 16)
+        except OSError as error:
+            raise TunnelBroken(str(error)) from None
 
     async def write(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
 
 
+class Connection:
+    """Implements `Link`."""
+
+    def __init__(self, site: "Site", tunnel: SocketTunnel) -> None:
+        self.site = site
+        self.tunnel = tunnel
+
+    def failed(self) -> None:
+        self.site.failures += 1
+
+    def done(self, *, is_good: bool) -> None:
+        self.site.kept += is_good
+        self.tunnel.close()
+
+
 class Site:
     """Implements `Work`."""
 
+    domain = ""
+
     def __init__(self) -> None:
+        self.failures = 0
+        self.kept = 0  # connections that could have carried another request
+        self.tried: list[tuple[bool, bool]] = []
         self.tickets = Tickets(lambda: 0.0)
         self.seen: list[bytes] = []
         self.port = 0
         self.is_gone = False
 
-    async def connect(self, grant: Grant) -> Tunnel:
+    async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
+        if authorization != "Bearer OURS":
+            raise Refused(401, "a token is needed")
+        return Grant(user="bob", number=17, prefix=address.prefix, port=address.port, is_own=False)
+
+    async def connect(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Connection:
+        self.tried.append((is_safe, is_again))
         if self.is_gone:
             raise Refused(404, "a17 is not running")
-        return SocketTunnel(*await asyncio.open_connection("127.0.0.1", self.port))
+        return Connection(self, SocketTunnel(*await asyncio.open_connection("127.0.0.1", self.port)))
 
     def is_token(self, text: str) -> bool:
         return text == "OURS"
@@ -54,6 +88,12 @@ class Site:
                 writer.write(data)
         elif b"/endless" in head:
             writer.write(b"HTTP/1.1 200 OK\r\n\r\nto the end")
+        elif b"/silent" in head:
+            pass
+        elif b"/surplus" in head:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npageHTTP/1.1 200 OK\r\n")
+        elif b"/last" in head:
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\npage")
         elif b"/rubbish" in head:
             writer.write(b"SSH-2.0\r\n\r\n")
         else:
@@ -69,6 +109,7 @@ class Browser:
         self.site = site
         self._port = port
         self.cookie = ""
+        self.host = "gate"
 
     async def enter(self) -> None:
         answer = await self.ask(f"GET {GRANT.prefix}/?x=1&lattice-ticket={self.site.tickets.issue(GRANT)} HTTP/1.1")
@@ -81,7 +122,7 @@ class Browser:
     async def ask(self, *lines: str, body: bytes = b"") -> str:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         cookie = [f"Cookie: {self.cookie}"] if self.cookie else []
-        writer.write("\r\n".join([*lines, "Host: gate", *cookie, "", ""]).encode() + body)
+        writer.write("\r\n".join([*lines, f"Host: {self.host}", *cookie, "", ""]).encode() + body)
         answer = await asyncio.wait_for(reader.read(-1), 10)
         writer.close()
         return answer.decode("latin-1")
@@ -161,5 +202,98 @@ def test_strangers_are_turned_away() -> None:
         assert browser.cookie.encode() not in browser.site.seen[-1]
         browser.site.is_gone = True
         assert "a17 is not running" in await browser.ask(page)
+
+    visited(scenario)
+
+
+def test_a_program_comes_with_its_token_and_the_work_never_sees_it() -> None:
+    async def scenario(browser: Browser) -> None:
+        page = f"GET {GRANT.prefix}/ HTTP/1.1"
+        assert " 401 " in await browser.ask(page, "Authorization: Bearer guessed")
+        assert " 401 " in await browser.ask("GET /proxy/services/web/ HTTP/1.1")
+        answer = await browser.ask(page, "Authorization: Bearer OURS", "Connection: close")
+        assert answer.endswith("page")
+        assert b"OURS" not in browser.site.seen[-1]
+        assert b"X-Lattice-User: bob" in browser.site.seen[-1]
+        answer = await browser.ask(
+            "GET /proxy/services/web/models?x=1 HTTP/1.1", "Authorization: Bearer OURS", "Connection: close"
+        )
+        assert browser.site.seen[-1].startswith(b"GET /models?x=1 HTTP/1.1")
+
+    visited(scenario)
+
+
+def test_scripts_of_another_origin_ask_nothing_but_may_open_a_page() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.enter()
+        page = f"GET {GRANT.prefix}/ HTTP/1.1"
+        for site in ("cross-site", "same-site"):
+            answer = await browser.ask(page, f"Sec-Fetch-Site: {site}", "Sec-Fetch-Mode: no-cors")
+            assert " 403 " in answer
+        assert not browser.site.seen
+        opened = "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Connection: close"
+        assert " 200 " in await browser.ask(page, *opened)
+        assert " 403 " in await browser.ask(page.replace("GET", "POST"), *opened)
+        assert " 200 " in await browser.ask(page, "Sec-Fetch-Site: same-origin", "Connection: close")
+
+    visited(scenario)
+
+
+def test_pages_of_others_need_a_host_of_their_own() -> None:
+    theirs = Grant(user="ada", number=17, prefix="/proxy/a17/80", port="80", is_own=False)
+
+    async def scenario(browser: Browser) -> None:
+        def enter() -> str:
+            return f"GET {GRANT.prefix}/?lattice-ticket={browser.site.tickets.issue(theirs)} HTTP/1.1"
+
+        assert " 403 " in await browser.ask(enter())  # one origin for all pages
+        browser.site.domain = "apps.example.org"
+        assert " 421 " in await browser.ask(enter())
+        browser.host = "a17.apps.example.org:8443"
+        answer = await browser.ask(enter())
+        browser.cookie = answer.partition("Set-Cookie: ")[2].partition(";")[0]
+        assert "Max-Age=3600;" in answer
+        page = f"GET {GRANT.prefix}/ HTTP/1.1"
+        assert " 200 " in await browser.ask(page, "Connection: close")
+        browser.host = "a18.apps.example.org:8443"
+        assert " 421 " in await browser.ask(page)
+
+    visited(scenario)
+
+
+def test_what_was_not_answered_is_asked_again_only_where_that_is_safe() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.enter()
+        assert " 502 " in await browser.ask(f"GET {GRANT.prefix}/silent HTTP/1.1")
+        assert browser.site.tried == [(True, False), (True, True), (True, True)]
+        browser.site.tried.clear()
+        assert " 502 " in await browser.ask(f"POST {GRANT.prefix}/silent HTTP/1.1", "Content-Length: 1", body=b"x")
+        assert browser.site.tried == [(False, False)]
+        assert browser.site.failures == 4
+
+    visited(scenario)
+
+
+def test_a_connection_is_kept_only_when_both_sides_know_where_the_answer_ends() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.enter()
+        for path, kept in (("page", 1), ("surplus", 1), ("last", 1), ("endless", 1), ("page", 2)):
+            assert " 200 " in await browser.ask(f"GET {GRANT.prefix}/{path} HTTP/1.1", "Connection: close")
+            assert browser.site.kept == kept, path
+        head = f"POST {GRANT.prefix}/form HTTP/1.1", "Content-Length: 100000", "Connection: close"
+        assert (await browser.ask(*head, body=b"x" * 100_000)).endswith("x")
+        assert browser.site.kept == 3
+
+    visited(scenario)
+
+
+def test_a_caller_that_waits_for_it_is_told_to_go_on() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.enter()
+        head = f"POST {GRANT.prefix}/form HTTP/1.1", "Content-Length: 2", "Expect: 100-continue", "Connection: close"
+        answer = await browser.ask(*head, body=b"xy")
+        assert answer.startswith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+        assert answer.endswith("pagexy")
+        assert b"xpect" not in browser.site.seen[-1]
 
     visited(scenario)

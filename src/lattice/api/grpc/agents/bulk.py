@@ -128,6 +128,10 @@ class _OpenTunnel:
         self._tunnel = tunnel
         self.end = tunnel.end
 
+    @property
+    def is_quiet(self) -> bool:
+        return self._tunnel.is_quiet
+
     async def read(self) -> bytes:
         try:
             return await self._tunnel.read()

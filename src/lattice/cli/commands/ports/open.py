@@ -19,14 +19,14 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "lattice open [flags] ID [PORT]"
+    parser.usage = "lattice open [flags] ID [PORT|NAME]"
     parser.description = (
         "Prints a URL for a browser that leads through the cluster's gateway to a web page of a running allocation. "
         "It is good once and for a minute; the browser then has a session of 12 hours for that page."
     )
     add = parser.add_argument
     add("id", metavar="ID", help="allocation, as in a17")
-    add("port", nargs="?", metavar="PORT", help="port on which it listens (default: the only one)")
+    add("port", nargs="?", metavar="PORT|NAME", help="port on which it listens, or its name (default: the only one)")
     add("--node", metavar="N", help="node of the allocation (default: its first)")
     add("--path", metavar="PATH", help="path of the page (default: /)")
     add("--keep-path", action="store_true", help="the application expects the whole path, /proxy/ID/PORT/...")
@@ -47,7 +47,7 @@ def run(options: Options, context: Context) -> int:
 def _only_port(options: Options, context: Context) -> str:
     found = context.client.list_ports(options.id, node=options.node)
     if len(found) == 1:
-        return str(found[0].port)
+        return found[0].name or str(found[0].port)
     listening = ", ".join(f"{each.port} ({each.program})" for each in found[:20])
     raise CommandError(
         f"{options.id} listens on {len(found)} ports" if found else f"{options.id} listens on no port yet",
@@ -59,5 +59,5 @@ COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice open a17", "lattice open a17 6006 --path=/graphs"),
+    examples=("lattice open a17", "lattice open a17 web", "lattice open a17 6006 --path=/graphs"),
 )

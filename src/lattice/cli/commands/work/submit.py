@@ -23,7 +23,6 @@ from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
     "--data-mount",
-    "--expose",
     "--network-domain",
     "--checkpoint",
     "--checkpoint-port",
@@ -37,7 +36,7 @@ NOT_YET = (
     "--telemetry",
     "--pmi",
 )
-JOINED = ("depends_on", "constraint", "env", "mount", "notify_to", "tag")
+JOINED = ("depends_on", "constraint", "env", "expose", "mount", "notify_to", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -147,6 +146,12 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="WHERE",
         help="send notifications to mail:ADDRESS or webhook:URL (default: yours)",
+    )
+    add(
+        "--expose",
+        action="append",
+        metavar="[NAME:]PORT[,share=WHO]",
+        help="name a port (0: the node chooses it, see $LATTICE_PORT_NAME) and share it: tenant, or USER,USER; may be repeated",
     )
     add("--request-id", metavar="ID", help="idempotency key: submitting again with the same ID has no effect")
     add("--dry-run", action="store_true", help="show what would happen and when it would start, without submitting")

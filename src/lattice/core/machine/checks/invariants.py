@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from lattice.core.machine.checks.audit import check_audit
 from lattice.core.machine.checks.dependencies import check_dependencies
+from lattice.core.machine.checks.services import check_services
 from lattice.core.machine.parts.node_history import KEPT
 from lattice.core.machine.state import State, UserUse
 from lattice.core.model import intervals
@@ -31,6 +32,7 @@ def check(state: State) -> list[str]:
         *_check_notifications(state),
         *check_audit(state),
         *_check_drift(state),
+        *check_services(state),
     ]
 
 

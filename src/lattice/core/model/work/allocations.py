@@ -10,6 +10,7 @@ from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.usage import NO_USAGE, Usage
@@ -131,6 +132,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     usage: Usage = NO_USAGE
     elapsed_s: float = 0.0  # of an ended part, by its node's clock; 0 = not known
     prologue_failed: bool = False
+    ports: tuple[tuple[str, int], ...] = ()  # that its node chose, by name
 
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -197,6 +199,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     idle_end_s: int = 0  # cancelled after this time without use; 0 = never
     no_preempt: bool = False  # never taken off its nodes for other work
     preempted: int = 0  # how often it was
+    exposes: tuple[Exposed, ...] = ()  # ports that have names
 
     @property
     def is_terminal(self) -> bool:

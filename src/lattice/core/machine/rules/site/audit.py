@@ -102,7 +102,7 @@ _Administrative = (
 )
 
 
-_OF_WORK = frozenset({cmd.SubmitAllocation, cmd.PlaceAllocation, cmd.ReportPart, cmd.EndPart})
+_OF_WORK = frozenset({cmd.SubmitAllocation, cmd.PlaceAllocation, cmd.ReportPart, cmd.StartPart, cmd.EndPart})
 _SILENT = frozenset(
     {ev.PartChanged, ev.AllocationSubmitted, ev.AllocationPlaced, ev.AllocationStarted, ev.AllocationEnded}
 )

@@ -41,7 +41,17 @@ def end(state: State, command: cmd.EndPart, at: int) -> Events:
     return report(state, command.report, at, command.usage)
 
 
-def report(state: State, command: cmd.ReportPart, at: int, usage: Usage | None = None) -> Events:
+def begin(state: State, command: cmd.StartPart, at: int) -> Events:
+    return report(state, command.report, at, ports=command.ports)
+
+
+def report(
+    state: State,
+    command: cmd.ReportPart,
+    at: int,
+    usage: Usage | None = None,
+    ports: tuple[tuple[str, int], ...] = (),
+) -> Events:
     """A late, repeated or foreign report is accepted and changes nothing. `usage` may come with the end; None = not said."""
     allocation = state.allocations.get(command.number)
     part = _current_part(allocation, command.run, command.node)
@@ -51,7 +61,7 @@ def report(state: State, command: cmd.ReportPart, at: int, usage: Usage | None =
         known = part if usage is None else replace(part, usage=usage)
         ended = part_ended(allocation, _ended_part(allocation, known, command), at)
         return with_emptied(state, prologues.retried(state, allocation, ended), at)
-    changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
+    changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq, ports=ports)
     return (
         ev.PartChanged(number=allocation.number, part=changed),
         *_started(_with_part(allocation, changed), command.elapsed_s),

@@ -14,7 +14,8 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
-from lattice.core.machine.rules import sensitive
+from lattice.core.machine.parts.services import ServiceKey
+from lattice.core.machine.rules import exposure, sensitive
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
@@ -46,6 +47,7 @@ class Batch:
         default_factory=dict
     )  # what later members may depend on; None = no group
     mutexes: dict[MutexKey, int] = field(default_factory=dict)  # the newest holder of each, for the one that comes next
+    services: dict[ServiceKey, str] = field(default_factory=dict)  # whose each name is
 
 
 def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
@@ -71,6 +73,7 @@ def judge(
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
         or sessions.check_session(state, command, vcluster)
+        or exposure.check_exposes(state, command, vcluster, batch.services)
         or _check_claim(state, command, vcluster)
         or _check_quota(state, command, tenant)
     )
@@ -126,6 +129,7 @@ def _submitted(
         record = replace(record, waits_for=waits_for, eligible_at=eligible_at)
     batch.pending += size or 1
     batch.number += size + 1
+    batch.services.update(exposure.named_services(record))
     if record.mutex:
         batch.mutexes[mutex_key(record)] = record.number
     if group is None:
@@ -249,6 +253,7 @@ def _record(
         session=command.session,
         idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
         no_preempt=command.no_preempt,
+        exposes=command.exposes,
         dag=batch.dag,
         dag_ref=dag_ref,
     )

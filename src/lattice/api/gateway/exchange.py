@@ -1,0 +1,196 @@
+"""One request and its answer: from a connection of a caller over a connection to the work, and back."""
+
+import asyncio
+import contextlib
+from typing import NamedTuple
+
+from lattice.api.gateway.bodies import BodyReader
+from lattice.api.gateway.heads import (
+    MAX_HEAD,
+    BadHead,
+    Body,
+    Caller,
+    RequestHead,
+    client_response,
+    parse_response,
+    response_body,
+    upstream_request,
+)
+from lattice.api.gateway.tickets import Grant
+from lattice.api.gateway.work import Link, Refused, Work
+from lattice.ports.nodes.tunnels import Tunnel, TunnelBroken
+
+BODY_WITHIN_S = 30.0
+PIECE = 1 << 16
+MAX_TRIES = 3
+# What may be asked twice when the first answer never came (RFC 9110, 9.2.2).
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class _Unanswered(Exception):
+    """The work broke off before the first byte of an answer."""
+
+
+class Asked(NamedTuple):
+    """A request that may be passed on. `start` is the first part of its body, of which `body` tells the end."""
+
+    head: RequestHead
+    grant: Grant
+    target: str
+    body: Body
+    start: bytes
+    is_whole: bool
+    drops_authorization: bool
+
+
+class Exchange:
+    def __init__(self, work: Work, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scheme: str) -> None:
+        self._work = work
+        self._reader = reader
+        self._writer = writer
+        self._scheme = scheme
+
+    async def run(
+        self, head: RequestHead, grant: Grant, rest: str, body: Body, *, drops_authorization: bool = False
+    ) -> bool:
+        """Whether another request may follow. Raises Refused when nothing was answered."""
+        start = await self._first_part(head, body)
+        is_whole = not body.is_chunked and len(start) == body.length
+        target = head.target if grant.keeps_path else rest
+        asked = Asked(head, grant, target, body, start, is_whole, drops_authorization)
+        is_safe = head.method in REPEATABLE and is_whole and not head.is_upgrade
+        for attempt in range(1, MAX_TRIES + 1):
+            link = await self._work.connect(grant, is_safe=is_safe, is_again=attempt > 1)
+            is_good = False
+            try:
+                is_good, is_kept = await self._pass_on(link, asked)
+                return is_kept
+            except _Unanswered as error:
+                link.failed()
+                if not is_safe or attempt == MAX_TRIES:
+                    raise Refused(502, f"the application broke off: {error}") from None
+            finally:
+                link.done(is_good=is_good)
+        raise AssertionError("unreachable")
+
+    async def _first_part(self, head: RequestHead, body: Body) -> bytes:
+        """A small body is read before the work is asked, so that it waits for no slow caller."""
+        if (body.length or body.is_chunked) and head.one("expect").lower() == "100-continue":
+            self._writer.write(_CONTINUE)
+        if not body.length or body.length > PIECE or head.is_upgrade:
+            return b""
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return await self._reader.readexactly(body.length)
+
+    async def _pass_on(self, link: Link, asked: Asked) -> tuple[bool, bool]:
+        """Whether the work's connection is good for another request, and whether the caller's is."""
+        head, tunnel = asked.head, link.tunnel
+        peer = self._writer.get_extra_info("peername") or ("",)
+        caller = Caller(asked.grant.user, str(peer[0]), self._scheme, asked.grant.prefix)
+        shown = upstream_request(head, asked.target, caller, drops_authorization=asked.drops_authorization)
+        try:
+            await tunnel.write(shown + asked.start)
+        except TunnelBroken as error:
+            raise _Unanswered(str(error)) from None
+        if asked.is_whole or head.is_upgrade:
+            is_framed = await self._answer(tunnel, asked)
+            return is_framed, is_framed and head.is_kept
+        sending = asyncio.create_task(self._send_body(tunnel, asked.body))
+        try:
+            is_framed = await self._answer(tunnel, asked)
+            # A request whose body was not read to its end is not followed by another one, on either side.
+            is_sent = sending.done() and not sending.cancelled() and sending.exception() is None
+            return is_framed and is_sent, is_framed and is_sent and head.is_kept
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send_body(self, tunnel: Tunnel, body: Body) -> None:
+        reading = BodyReader(body)
+        while not reading.is_over:
+            data = await self._reader.read(PIECE)
+            taken = reading.take(data)
+            if not data or taken < len(data):
+                raise TunnelBroken("more than the request, or less")
+            await tunnel.write(data)
+
+    async def _answer(self, tunnel: Tunnel, asked: Asked) -> bool:
+        """Passes the answer on; whether both sides know its end, and the work keeps its connection."""
+        text, rest = await _response_head(tunnel)
+        try:
+            response = parse_response(text)
+            body = response_body(response, asked.head.method)
+        except BadHead as error:
+            raise Refused(502, f"the application does not speak HTTP: {error}") from None
+        is_kept = not body.is_endless and asked.head.is_kept
+        grant = asked.grant
+        shown = client_response(response, grant.prefix, is_kept=is_kept, is_stripped=not grant.keeps_path)
+        if response.status == 101 and asked.head.is_upgrade:
+            self._writer.write(shown + rest)
+            await self._join(tunnel)
+            return False
+        reading = BodyReader(body)
+        taken = reading.take(rest)
+        self._writer.write(shown + rest[:taken])
+        while not reading.is_over:
+            await self._writer.drain()
+            rest = await tunnel.read()
+            if not rest:
+                # The end of the connection is the end of such a body, and of the caller's connection.
+                return False
+            taken = reading.take(rest)
+            self._writer.write(rest if taken == len(rest) else rest[:taken])
+        await self._writer.drain()
+        return response.is_kept and taken == len(rest)
+
+    async def _join(self, tunnel: Tunnel) -> None:
+        """From here on the bytes of both sides are passed on as they are."""
+
+        async def inward() -> None:
+            while data := await self._reader.read(PIECE):
+                await tunnel.write(data)
+            tunnel.end()
+
+        async def outward() -> None:
+            while data := await tunnel.read():
+                self._writer.write(data)
+                await self._writer.drain()
+
+        tasks = [asyncio.create_task(inward()), asyncio.create_task(outward())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _response_head(tunnel: Tunnel) -> tuple[bytes, bytes]:
+    """The head of the final answer, and what came behind it; interim ones are not passed on."""
+    text = b""
+    while True:
+        end = text.find(b"\r\n\r\n")
+        if end >= 0:
+            head, rest = text[: end + 4], text[end + 4 :]
+            if head[9:10] != b"1" or head[9:12] == b"101":
+                return head, rest
+            text = rest
+            continue
+        piece = b""
+        broken = "it closed the connection"
+        try:
+            piece = await tunnel.read()
+        except TunnelBroken as error:
+            broken = str(error)
+        if not piece and not text:
+            raise _Unanswered(broken)
+        if not piece or len(text) > MAX_HEAD:
+            raise Refused(502, "the application does not answer as a web server does")
+        text += piece
+
+
+async def drained(writer: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        writer.write(data)
+        await writer.drain()

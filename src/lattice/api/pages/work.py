@@ -1,0 +1,184 @@
+"""The way from the gateway to the work: who may reach what, which connection a request takes, and where a service is asked."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from lattice.api.access.admission import authenticate, turn_away
+from lattice.api.auth.rbac import Permission, may_at_all
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.gateway.kept import KEPT_S, KeptTunnels
+from lattice.api.gateway.spreading import Spreading
+from lattice.api.gateway.tickets import Grant
+from lattice.api.gateway.work import Address, Link, Refused
+from lattice.api.running.sharing import is_open, is_still_shared, may_reach, port_on, serving_node, wanted_port
+from lattice.api.services import Services
+from lattice.core.machine.parts.services import Endpoint, ServiceKey, endpoints_of
+from lattice.core.model.ids import parse_allocation_id
+from lattice.core.model.work.exposure import find_exposed
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.tunnels import Tunnel, TunnelRefused
+from lattice.ports.site.identity import Identity, Unauthenticated
+
+# A request that cannot be repeated takes a connection that was used this recently, and makes one otherwise.
+SURE_S = 1.0
+
+
+@dataclass(slots=True)
+class _Link:
+    """Implements `Link`: goes back among the kept connections, or is closed."""
+
+    tunnel: Tunnel
+    key: tuple[object, ...]
+    owner: "PortWork"
+    endpoint: Endpoint | None = None
+    _has_failed: bool = field(default=False, init=False)
+
+    def failed(self) -> None:
+        self._has_failed = True
+
+    def done(self, *, is_good: bool) -> None:
+        self.owner.finished(self.tunnel if is_good else None, self.key, self.endpoint, has_failed=self._has_failed)
+        if not is_good:
+            self.tunnel.close()
+
+
+class PortWork:
+    """Implements `Work` of the gateway: each request is judged by the state of now."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.tickets = services.tickets
+        self.domain = services.proxy_domain
+        now_s = services.clock.monotonic_s
+        self._kept = KeptTunnels(now_s, lambda delay_s, call: asyncio.get_running_loop().call_later(delay_s, call))
+        self.spreading = Spreading(now_s)
+
+    async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
+        try:
+            identity = await authenticate(self._services, authorization)
+        except Unauthenticated as error:
+            await turn_away(self._services, error, source)
+            raise Refused(401, str(error)) from None
+        if not may_at_all(identity, Permission.FORWARD):
+            raise Refused(403, "your role does not allow to reach ports")
+        if address.allocation:
+            return self._granted(identity, address)
+        try:
+            chosen = Context(self._services, identity, tenant).chosen_tenant(Permission.FORWARD)
+        except ApiError as error:
+            raise Refused(403, str(error)) from None
+        return self._granted_service(identity, chosen, address)
+
+    def _granted(self, identity: Identity, address: Address) -> Grant:
+        number = parse_allocation_id(address.allocation)
+        record = None if number is None else self._services.replica.state.allocations.get(number)
+        wanted = None if record is None else wanted_port(record, address.port)
+        # What must not be seen is answered like what does not exist.
+        if record is None or wanted is None or not may_reach(identity, record, wanted.exposed):
+            raise Refused(404, f"nothing that you may reach is at {address.prefix}")
+        return Grant(
+            user=identity.user,
+            prefix=address.prefix,
+            number=record.number,
+            port=address.port,
+            tenant=record.tenant,
+            is_own=record.user == identity.user,
+        )
+
+    def _granted_service(self, identity: Identity, tenant: str, address: Address) -> Grant:
+        running = self._services.replica.state.services.running(ServiceKey(tenant, address.port))
+        if not any(may_reach(identity, each, find_exposed(each.exposes, address.port)) for each in running):
+            raise Refused(404, f"nothing that you may reach is at {address.prefix}")
+        is_own = running[0].user == identity.user
+        return Grant(user=identity.user, prefix=address.prefix, port=address.port, tenant=tenant, is_own=is_own)
+
+    async def connect(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:
+        if grant.number:
+            return await self._connect_port(grant, is_safe=is_safe, is_again=is_again)
+        return await self._connect_service(grant, is_safe=is_safe, is_again=is_again)
+
+    async def _connect_port(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:
+        state = self._services.replica.state
+        allocation = state.allocations.get(grant.number)
+        if allocation is None or not is_open(state, allocation):
+            raise Refused(404, f"{grant.name} is not running, or its ports cannot be reached")
+        wanted = wanted_port(allocation, grant.port)
+        node = grant.node or serving_node(allocation)
+        if wanted is None or not is_still_shared(grant.user, allocation, wanted.exposed):
+            raise Refused(403, f"{grant.name} is not shared with you")
+        if node not in allocation.nodes:
+            raise Refused(403, f"{grant.name} does not run there any more")
+        endpoint = Endpoint(allocation.number, allocation.run, node, port_on(allocation, node, wanted))
+        key = (grant.user, endpoint)
+        try:
+            tunnel = await self._tunnel(key, endpoint, is_safe=is_safe, is_again=is_again)
+        except TunnelRefused as refusal:
+            raise Refused(502, f"{grant.name}: {refusal}") from None
+        return _Link(tunnel, key, self)
+
+    async def _connect_service(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:
+        tried: list[Endpoint] = []
+        told = "no instance of it is ready"
+        for _ in range(3):
+            endpoint = self.spreading.choose(self.endpoints(grant.tenant, grant.port, grant.user), tried)
+            if endpoint is None:
+                break
+            key = (grant.user, endpoint)
+            try:
+                tunnel = await self._tunnel(key, endpoint, is_safe=is_safe, is_again=is_again)
+            except TunnelRefused as refusal:
+                self.spreading.done(endpoint, has_failed=True)
+                told = str(refusal)
+                tried.append(endpoint)
+            except BaseException:
+                self.spreading.done(endpoint, has_failed=False)
+                raise
+            else:
+                return _Link(tunnel, key, self, endpoint)
+        raise Refused(502 if tried else 503, f"{grant.name}: {told}")
+
+    def endpoints(self, tenant: str, name: str, user: str) -> list[Endpoint]:
+        """Those of a service that are ready and may be reached by the user."""
+        state, ready = self._services.replica.state, self._services.ready
+        found = []
+        for allocation in state.services.running(ServiceKey(tenant, name)):
+            exposed = find_exposed(allocation.exposes, name)
+            if exposed is None or not is_open(state, allocation) or not is_still_shared(user, allocation, exposed):
+                continue
+            found += [
+                each
+                for each in endpoints_of(allocation, exposed)
+                if each.port and ready(allocation, each.node) is not False
+            ]
+        return found
+
+    async def _tunnel(self, key: tuple[object, ...], endpoint: Endpoint, *, is_safe: bool, is_again: bool) -> Tunnel:
+        """One that was kept, or a new one; raises TunnelRefused and Refused."""
+        kept = None if is_again else self._kept.take(key, KEPT_S if is_safe else SURE_S)
+        if kept is not None:
+            return kept.tunnel
+        links = self._services.ports
+        if links is None:
+            raise Refused(503, "this server does not lead")
+        return await links.connect_port(endpoint.node, RunKey(endpoint.number, endpoint.run), endpoint.port)
+
+    def finished(
+        self, tunnel: Tunnel | None, key: tuple[object, ...], endpoint: Endpoint | None, *, has_failed: bool
+    ) -> None:
+        """A request is over; `tunnel` can carry another one."""
+        if tunnel is not None:
+            self._kept.keep(key, tunnel)
+        if endpoint is not None:
+            self.spreading.done(endpoint, has_failed=has_failed)
+
+    def close(self) -> None:
+        """Another server leads from now on."""
+        self._kept.close()
+
+    def is_token(self, text: str) -> bool:
+        try:
+            self._services.verifier.verify(text)
+        except Unauthenticated:
+            return False
+        return True
