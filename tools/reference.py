@@ -19,7 +19,7 @@ from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import code_reference, config_examples, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
+from tools import alert_rules, code_reference, config_examples, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
 
 TARGET = ROOT / "docs" / "reference"
 MIGRATING = ROOT / "docs" / "guide" / "migrating-from-slurm.md"
@@ -114,7 +114,7 @@ def permissions() -> str:
 def pages(*, is_fresh: bool = False) -> dict[str, str]:
     return {
         "states.md": states(),
-        "alerts.md": node_reference.alerts(NOTE),
+        **alert_rules.files(NOTE),
         "rest.md": rest(),
         "permissions.md": permissions(),
         **code_reference.pages(NOTE),

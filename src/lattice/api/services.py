@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,6 +62,7 @@ class Services:
     log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
     figures: FigureRing | None = None  # their last day; None = not kept
+    metric_addresses: Callable[[], Mapping[str, str]] = dict  # of connected agents; empty text = they show none
     is_ready: Callable[[], bool] = lambda: True
     quorum: QuorumView | None = None
     membership: Membership | None = None

@@ -131,6 +131,7 @@ ADMIN = Branch(
             "inspect the scheduler",
             {"status": Leaf("admin.scheduler:STATUS", "show the last scheduling cycle")},
         ),
+        "prometheus-targets": Leaf("observe.targets:TARGETS", "print where Prometheus finds the agents' metrics"),
         "metrics": Branch(
             "inspect the servers' metrics",
             {"dump": Leaf("observe.metrics:DUMP", "print what the metrics of a server were in the last hours")},

@@ -71,3 +71,23 @@ def test_history_refuses_what_is_not_kept(query: str, code: str) -> None:
 async def test_history_is_not_for_users(world: World) -> None:
     assert (await world.call("GET", "/metrics/history")).status == 403
     assert (await world.call("GET", "/metrics/history", token=world.admin)).status == 503, "no ring here"
+
+
+@in_world
+async def test_targets_leave_out_what_other_machines_cannot_reach_and_say_why(world: World) -> None:
+    for node in ("n3", "n4", "n5"):
+        await world.add_node(node)
+    world.services.metric_addresses = lambda: {
+        "n1": "10.0.0.1:9103",
+        "n2": "127.0.0.1:9103",
+        "n3": "",
+        "n4": "[::1]:9103",
+    }
+    answer = (await world.call("GET", "/metrics/targets", token=world.admin)).json()
+    assert answer["targets"] == [{"node": "n1", "address": "10.0.0.1:9103", "group": "g1"}]
+    why = {each["node"]: each["why"] for each in answer["left_out"]}
+    assert "its own machine only" in why["n2"]
+    assert "its own machine only" in why["n4"]
+    assert "shows no metrics" in why["n3"]
+    assert why["n5"] == "is not connected"
+    assert (await world.call("GET", "/metrics/targets")).status == 403

@@ -1,6 +1,6 @@
 """What servers measure of themselves."""
 
-from lattice_sdk.observing.models import FigureHistory
+from lattice_sdk.observing.models import FigureHistory, MetricTargets
 from lattice_sdk.operation import Steps, operation, read
 
 
@@ -10,3 +10,8 @@ class FigureCalls:
         """The metrics of the server that answers, a sample a minute; of one component or all."""
         query = [("component", component), ("duration_s", str(duration_s))]
         return read("/metrics/history", FigureHistory, query)
+
+    @operation
+    def metric_targets(self) -> Steps[MetricTargets]:
+        """Where a monitoring system finds the metrics of agents, and which nodes show it none."""
+        return read("/metrics/targets", MetricTargets)

@@ -24,3 +24,21 @@ class FigureHistory(Struct, frozen=True, kw_only=True):
     leader: bool = False
     since: str | None = None
     series: list[FigureSeries] = []
+
+
+class MetricTarget(Struct, frozen=True, kw_only=True):
+    node: str
+    address: str  # host:port
+    group: str = ""
+
+
+class TargetLeftOut(Struct, frozen=True, kw_only=True):
+    node: str
+    why: str
+
+
+class MetricTargets(Struct, frozen=True, kw_only=True):
+    """Every node is in one of the two lists."""
+
+    targets: list[MetricTarget] = []
+    left_out: list[TargetLeftOut] = []

@@ -31,7 +31,7 @@ from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
-from lattice.api.operations.observe import figures
+from lattice.api.operations.observe import figures, targets
 from lattice.api.operations.telemetry import metrics as telemetry
 from lattice.api.operations.work import allocations, dags, listing, logs, ports, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
@@ -252,6 +252,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),
     _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
     _row("GET", "/metrics/history", figures.figure_history, figures.FigureQuery, _P.READ_FIGURES),
+    _row("GET", "/metrics/targets", targets.metric_targets, NoParameters, _P.READ_FIGURES),
     _row("GET", "/raft/status", quorum.raft_status, NoParameters, _P.READ_SCHEDULER),
     _row("POST", "/raft/transfer-leader", quorum.transfer_leader, quorum.TransferRequest, _P.WRITE_SETTINGS),
     _row("GET", "/raft/members", membership.list_servers, NoParameters, _P.READ_SCHEDULER),

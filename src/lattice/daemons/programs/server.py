@@ -124,6 +124,11 @@ def _add_tokens(parser: argparse.ArgumentParser) -> None:
         help="with --user-token: a tenant of the user; may be repeated (default: default)",
     )
     parser.add_argument(
+        "--no-tenant",
+        action="store_true",
+        help="with --user-token: the token belongs to no tenant, as that of a monitoring system",
+    )
+    parser.add_argument(
         "--scope",
         choices=["readonly", "allocations:read", "allocations:attach"],
         default="",
@@ -174,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
         if options.user_token is not None:
             _leave(_print_user_token(config, secret, options))
-        if options.admin or options.tenant or options.scope:
-            raise ConfigError("--admin, --tenant and --scope need --user-token NAME")
+        if options.admin or options.tenant or options.scope or options.no_tenant:
+            raise ConfigError("--admin, --tenant, --no-tenant and --scope need --user-token NAME")
         start_mode = _start_mode(options, config)
         check_settings(config)
         if options.check_config:
@@ -241,7 +246,9 @@ def _print_user_token(config: ServerConfig, secret: bytes, options: argparse.Nam
 
     from lattice.api.auth.tokens import sign_token
 
-    name, tenants = options.user_token, options.tenant or ["default"]
+    name, tenants = options.user_token, options.tenant or ([] if options.no_tenant else ["default"])
+    if options.no_tenant and options.tenant:
+        raise ConfigError("--tenant and --no-tenant exclude each other")
     for flag, text in (("--user-token", name), *(("--tenant", each) for each in tenants)):
         if not _USER_NAME.fullmatch(text):
             raise ConfigError(f"{flag}: {text!r} is not a valid name")

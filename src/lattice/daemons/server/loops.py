@@ -197,6 +197,11 @@ class Loops:
         metrics.show_silence(lambda: self._silent(replica))
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events), of=(NodeMoved,))
 
+    def metric_addresses(self) -> Mapping[str, str]:
+        """Where each connected agent shows its figures."""
+        found = ((node, self.sessions.table.newest(node)) for node in self.observations.connected())
+        return {node: session.metrics_address for node, session in found if session is not None}
+
     def _silent(self, replica: Replica) -> Mapping[str, float]:
         timeout_s = self.timers.current.timeout_s
         return silent_nodes(replica.state, self.observations, self._clock, timeout_s=timeout_s, began_s=self._began_s)

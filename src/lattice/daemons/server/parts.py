@@ -230,6 +230,7 @@ class ServerParts:
             log_retention=log_retention(config),
             metrics=self.metrics,
             figures=self.figures.ring,
+            metric_addresses=dict if loops is None else loops.metric_addresses,
             is_ready=is_ready,
             quorum=quorum,
             membership=membership,

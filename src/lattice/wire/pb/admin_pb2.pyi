@@ -1186,6 +1186,36 @@ class FigureHistory(_message.Message):
     series: _containers.RepeatedCompositeFieldContainer[FigureSeries]
     def __init__(self, server: _Optional[str] = ..., component: _Optional[str] = ..., leader: _Optional[bool] = ..., since: _Optional[str] = ..., series: _Optional[_Iterable[_Union[FigureSeries, _Mapping]]] = ...) -> None: ...
 
+class MetricTargetsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class MetricTarget(_message.Message):
+    __slots__ = ("node", "address", "group")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    address: str
+    group: str
+    def __init__(self, node: _Optional[str] = ..., address: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+
+class TargetLeftOut(_message.Message):
+    __slots__ = ("node", "why")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    why: str
+    def __init__(self, node: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class MetricTargets(_message.Message):
+    __slots__ = ("targets", "left_out")
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    targets: _containers.RepeatedCompositeFieldContainer[MetricTarget]
+    left_out: _containers.RepeatedCompositeFieldContainer[TargetLeftOut]
+    def __init__(self, targets: _Optional[_Iterable[_Union[MetricTarget, _Mapping]]] = ..., left_out: _Optional[_Iterable[_Union[TargetLeftOut, _Mapping]]] = ...) -> None: ...
+
 class RaftStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -236,6 +236,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
                 _registered_method=True)
+        self.MetricTargets = channel.unary_unary(
+                '/lattice.v1.AdminService/MetricTargets',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.MetricTargetsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.MetricTargets.FromString,
+                _registered_method=True)
         self.RaftStatus = channel.unary_unary(
                 '/lattice.v1.AdminService/RaftStatus',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RaftStatusRequest.SerializeToString,
@@ -641,6 +646,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MetricTargets(self, request, context):
+        """List the addresses of the agents' metrics, and the nodes that show none to other machines.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RaftStatus(self, request, context):
         """Get the status of all servers, with state digests compared at a common log index.
         """
@@ -1011,6 +1023,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.FigureHistory,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.SerializeToString,
+            ),
+            'MetricTargets': grpc.unary_unary_rpc_method_handler(
+                    servicer.MetricTargets,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.MetricTargetsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.MetricTargets.SerializeToString,
             ),
             'RaftStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.RaftStatus,
@@ -2213,6 +2230,33 @@ class AdminService:
             '/lattice.v1.AdminService/FigureHistory',
             lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MetricTargets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/MetricTargets',
+            lattice_dot_v1_dot_admin__pb2.MetricTargetsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.MetricTargets.FromString,
             options,
             channel_credentials,
             insecure,

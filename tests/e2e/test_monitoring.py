@@ -1,0 +1,120 @@
+"""A cluster, and the programs that watch it: what they read, and whom they call."""
+
+import getpass
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lattice.testing import LocalCluster, eventually
+from tests.hooks import Hooks
+from tests.monitoring_stack import Stack, fetch
+from tests.s3_server import free_port
+
+pytestmark = pytest.mark.e2e
+PROGRAMS = Path(sys.executable).parent
+
+
+class Site(NamedTuple):
+    cluster: LocalCluster
+    stack: Stack
+    hooks: Hooks
+    agent: "subprocess.Popen[bytes]"
+    agent_page: str
+
+
+def monitoring_token(cluster: LocalCluster) -> str:
+    """As an administrator makes one for Prometheus."""
+    words = ["--user-token", "prometheus", "--scope", "readonly", "--no-tenant"]
+    made = subprocess.run(
+        [PROGRAMS / "lattice-server", "--config", cluster.directory / "server.yaml", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return made.stdout.strip()
+
+
+def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.Popen[bytes]":
+    """One that no supervisor starts again, and that shows its metrics."""
+    words = ["--node-id", "watched", "--state-dir", folder / "watched", "--servers", cluster.file.grpc]
+    words += [
+        "--token-file",
+        cluster.directory / "agent-token",
+        "--cpus",
+        "1",
+        "--metrics-listen",
+        page,
+        "--allow-user",
+        getpass.getuser(),
+    ]
+    with (folder / "agent.log").open("wb") as log:
+        return subprocess.Popen([PROGRAMS / "lattice-agent", *words], stdout=log, stderr=log)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    page = f"127.0.0.1:{free_port()}"
+    with Hooks() as hooks, LocalCluster(nodes=1) as cluster:
+        agent = start_agent(cluster, folder, page)
+        try:
+            server = cluster.api_url.removeprefix("http://")
+            with Stack(folder, [server], monitoring_token(cluster), [page], hooks.url) as stack:
+                eventually(lambda: "watched" in cluster.nodes(), "the agent's registration")
+                cluster.wait_node("watched", "Ready")
+                yield Site(cluster, stack, hooks, agent, page)
+        finally:
+            agent.kill()
+            agent.wait()
+
+
+def calls_of(site: Site, alert: str) -> list[str]:
+    """The receivers that were called about an alert."""
+    return [
+        call.path.rpartition("/")[2]
+        for call in list(site.hooks.calls)
+        for each in call.json["alerts"]
+        if each["labels"]["alertname"] == alert
+    ]
+
+
+def test_the_agent_shows_how_long_starts_take(site: Site) -> None:
+    site.cluster.run(["true"], resources={"constraints": {"nodes": "watched"}})
+
+    def page() -> str:
+        return fetch(f"http://{site.agent_page}/metrics")
+
+    assert 'lattice_agent_allocation_startup_seconds_count{node_id="watched"} 1' in page()
+    eventually(
+        lambda: 'lattice_agent_heartbeat_latency_seconds_count{node_id="watched"} 1' in page(), "an answer to a ping"
+    )
+    told = site.cluster.cli("admin", "prometheus-targets")
+    assert told.stdout.strip() == "[]"
+    assert "left out: 1 node (watched): shows its metrics to its own machine only" in told.stderr
+    assert "--metrics-listen off" in told.stderr
+
+
+def test_tenants_reach_the_store_and_not_the_public_page(site: Site) -> None:
+    eventually(lambda: site.stack.store('lattice_quota_used_nodes{tenant="default"}'), "the page of tenants")
+    assert "tenant=" not in fetch(f"{site.cluster.api_url}/metrics")
+
+
+def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:
+    eventually(lambda: site.stack.prometheus('lattice_nodes_total{state="Ready"} == 2'), "two nodes in Prometheus")
+    site.agent.kill()
+    site.cluster.wait_node("watched", "Down")
+    eventually(lambda: calls_of(site, "NodeGivenUp"), "a call", within_s=60)
+    assert set(calls_of(site, "NodeGivenUp")) == {"pagerduty-oncall"}
+    (alert,) = {
+        (each["labels"]["severity"], each["annotations"]["runbook"])
+        for call in site.hooks.calls
+        for each in call.json["alerts"]
+        if each["labels"]["alertname"] == "NodeGivenUp"
+    }
+    assert alert == ("critical", "docs/runbooks/alerts.md#nodegivenup")
+    assert site.stack.prometheus('lattice_agent_last_heartbeat_timestamp{node_id="watched"}')
