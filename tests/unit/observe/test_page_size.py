@@ -12,7 +12,7 @@ from tests.unit.core.scheduler.world import World
 
 
 def large_page() -> tuple[bytes, float]:
-    """The page when every node is silent and every operation was asked for, and the time that it took."""
+    """The page when every node is silent and most operations were asked for, and the time that it took."""
     world, metrics, clock = World(), Metrics("s1"), HandClock()
     world.add_nodes([f"x{number:05d}" for number in range(10_000)])
     metrics.show_state(lambda: world.state)
@@ -22,7 +22,7 @@ def large_page() -> tuple[bytes, float]:
     )
     for operation in OPERATIONS[:40]:
         metrics.request_done(operation.name, "GRPC", 200, 0.001)
-    for operation in OPERATIONS:
+    for operation in OPERATIONS[:100]:  # more than a cluster sees
         for status in (200, 400, 404):
             metrics.request_done(operation.name, operation.method, status, 0.001)
     started = time.perf_counter()

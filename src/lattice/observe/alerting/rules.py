@@ -259,7 +259,7 @@ def _moves() -> tuple[Alert, ...]:
                     severity=effect.severity,
                     expr=f'increase(lattice_node_transitions_total{{trigger="{trigger}"}}[5m]) > 0',
                     text=f"A node moved: {effect.when}. `lattice nodes` names it and says why.",
-                    steps=(f"Find NODE and REASON with `lattice nodes` and `lattice node events NODE`. {remedy}",),
+                    steps=("Find NODE and REASON with `lattice nodes` and `lattice node events NODE`.", remedy),
                 )
             )
     return tuple(found)
