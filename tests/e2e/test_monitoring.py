@@ -41,7 +41,14 @@ def monitoring_token(cluster: LocalCluster) -> str:
 
 def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.Popen[bytes]":
     """One that no supervisor starts again, and that shows its metrics."""
-    words = ["--node-id", "watched", "--state-dir", folder / "watched", "--servers", cluster.file.grpc]
+    words: list[str | Path] = [
+        "--node-id",
+        "watched",
+        "--state-dir",
+        folder / "watched",
+        "--servers",
+        cluster.file.grpc,
+    ]
     words += [
         "--token-file",
         cluster.directory / "agent-token",

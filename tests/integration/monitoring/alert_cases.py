@@ -82,7 +82,8 @@ CASES: dict[str, Case] = {
         labels=({"vcluster": "hpc"},),
     ),
     "LatticeHighPreemptionRate": Case(
-        {"lattice_preemptions_total": "0+12x30"}, {"lattice_preemptions_total": "0+8x30"}
+        {'lattice_preemptions_total{vcluster="hpc",reason="priority"}': "0+12x30"},
+        {"lattice_preemptions_total": "0+8x30"},
     ),
     "LatticeCheckpointFailure": Case(
         {

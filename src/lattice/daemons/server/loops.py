@@ -38,7 +38,7 @@ from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.control.work.tracing import TraceCapture
-from lattice.core.machine.events import NodeMoved
+from lattice.core.machine.events import AllocationRequeued, EvictionBegan, NodeMoved
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.daemons.outside.objects import log_retention
@@ -196,6 +196,10 @@ class Loops:
         metrics.show_node_script(lambda: self.node_hooks.counts)
         metrics.show_silence(lambda: self._silent(replica))
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events), of=(NodeMoved,))
+        replica.subscribe(
+            lambda index, envelope, events: metrics.preemption.note(replica.state, events),
+            of=(EvictionBegan, AllocationRequeued),
+        )
 
     def metric_addresses(self) -> Mapping[str, str]:
         """Where each connected agent shows its figures."""

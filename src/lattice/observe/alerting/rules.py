@@ -246,17 +246,21 @@ _NODES = (
 )
 
 
+def _severity(word: str) -> Severity:
+    return "critical" if word == "critical" else "warning"
+
+
 def _moves() -> tuple[Alert, ...]:
     """Every move of a node that an operator has to hear of."""
     found = []
     for trigger, effect in EFFECTS.items():
-        if effect.severity == "critical" or effect.severity == "warning":
+        if effect.severity:
             remedy = effect.alert.replace("{node}", "NODE").replace("{reason}", "REASON")
             found.append(
                 Alert(
                     name="Node" + "".join(word.capitalize() for word in trigger.split("_")),
                     group="nodes",
-                    severity=effect.severity,
+                    severity=_severity(effect.severity),
                     expr=f'increase(lattice_node_transitions_total{{trigger="{trigger}"}}[5m]) > 0',
                     text=f"A node moved: {effect.when}. `lattice nodes` names it and says why.",
                     steps=("Find NODE and REASON with `lattice nodes` and `lattice node events NODE`.", remedy),
@@ -270,7 +274,7 @@ def _drift() -> tuple[Alert, ...]:
         Alert(
             name=name,
             group="conformance",
-            severity="critical" if severity == "critical" else "warning",
+            severity=_severity(severity),
             expr=expr,
             text=text,
             steps=("docs/runbooks/conformance.md",),

@@ -24,8 +24,7 @@ class Renamed(NamedTuple):
     to: str
 
 
-_PREEMPTION = Waits("preemption", ("command:PreemptAllocation", "command:Preempt", "event:AllocationPreempted"))
-_CHECKPOINT = Waits("checkpoints", ("command:RequestCheckpoint", "command:Checkpoint", "event:CheckpointTaken"))
+_CHECKPOINT = Waits("checkpoints", ("command:RequestCheckpoint", "command:Checkpoint", "event:Checkpoint"))
 _AUTOSCALING = Waits("autoscaling", ("command:ScaleAllocation", "command:Scale", "event:AllocationScaled"))
 _FEDERATION = Waits("federation", ("config:federation", "operation:federation"))
 _ACCOUNTING = Waits("the accounting service of the site", ("config:accounting", "config:waldur"))
@@ -57,8 +56,8 @@ SPECIFIED: dict[str, str | Waits | Renamed] = {
     "lattice_nodes_total": PUBLIC,
     "lattice_preemption_checkpoint_duration_seconds": _CHECKPOINT,
     "lattice_preemption_failed_checkpoint_total": _CHECKPOINT,
-    "lattice_preemption_victim_requeue_total": _PREEMPTION,
-    "lattice_preemptions_total": _PREEMPTION,
+    "lattice_preemption_victim_requeue_total": PUBLIC,
+    "lattice_preemptions_total": PUBLIC,
     "lattice_quota_max_nodes": TENANTS,
     "lattice_quota_used_nodes": TENANTS,
     "lattice_raft_commit_latency_seconds": PUBLIC,
