@@ -72,7 +72,7 @@ def test_a_dry_run_tells_the_start_and_submits_nothing(api: FakeApi, cli: Cli) -
         "Predicted start: today 14:20, in 2 h on n1,n2,n3",
     ]
     assert api.last().parameter("dry_run") == "true"
-    assert api.last().json["resources"]["nodes"] == 3
+    assert api.asked[0].json["resources"]["nodes"] == 3
     assert cli("submit", "--dry-run", "-o", "json", "--", "true").json["rank"] == 2
 
 
@@ -95,6 +95,28 @@ def test_a_dry_run_is_neither_waited_for_nor_a_script_s_own_choice(
     cli.write("script.sh", "#!/bin/sh\n#LATTICE --dry-run\ntrue\n")
     assert cli("submit", *line).code == 2
     assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "told", "tried"),
+    [
+        (("--walltime=2h",), "It starts now with --walltime=60m", ["90m", "60m"]),
+        (("--walltime=02:00:00",), "", []),
+    ],
+)
+def test_a_dry_run_says_what_would_start_sooner(
+    flags: tuple[str, ...], told: str, tried: list[str], api: FakeApi, cli: Cli
+) -> None:
+    asked: list[str] = []
+
+    def plan(request: Asked) -> Reply:
+        asked.append(request.json["lifecycle"]["walltime"])
+        return Reply(json={**WAITING, "id": None, "rank": None if asked[-1] == "60m" else 1})
+
+    api.on("POST", "/allocations", plan)
+    outcome = cli("submit", "--dry-run", *flags, "--", "true")
+    assert (asked[1:], told in outcome.lines) == (tried, bool(told))
+    assert all(each.parameter("dry_run") == "true" for each in api.asked)
 
 
 def test_what_would_let_it_start_sooner(api: FakeApi, cli: Cli) -> None:

@@ -358,7 +358,16 @@ def show_dry_run(submission: Submission, options: SubmitOptions, context: Contex
     tell_of_submission(outlook, context)
     if not structured(context, outlook):
         context.streams.write(outlook_text(outlook, context.clock.now()))
+        if outlook.rank is not None and not context.flags.quiet:
+            _show_ways_out(submission, outlook, context)
     return OK
+
+
+def _show_ways_out(submission: Submission, outlook: Explanation, context: Context) -> None:
+    from lattice.cli.input.ways_out import ways_out_before
+
+    for text in ways_out_before(submission, outlook.predicted_start, context):
+        context.streams.write(f"It {text}\n")
 
 
 def tell_of_submission(answer: Allocation | Explanation, context: Context) -> None:
