@@ -33,6 +33,7 @@ from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.usage import Usage
+from tests.properties.checkpoint_generator import ROOT, draw_checkpoint, draw_way
 from tests.properties.dependency_generator import draw_dag, with_dependencies
 from tests.properties.drift_generator import draw_drift
 from tests.properties.node_generator import AWAY, draw_order, draw_trouble
@@ -84,6 +85,7 @@ class CommandGenerator:
             (2, self.record_steps),
             (4, self.audit),
             (2, self.drift),
+            (8, self.checkpoint),
         )
         self._weights = [weight for weight, _ in self._makers]
 
@@ -97,6 +99,7 @@ class CommandGenerator:
         commands.append(cmd.SetVcluster(vcluster=secret, create=True))
         commands.append(cmd.SetSetting(key="sensitive.require_wipe", value="true"))
         commands.append(cmd.AddAuditKey(key=AUDIT_KEY))
+        commands += [cmd.SetSetting(key="checkpoint.root", value=ROOT)] if self.level > OLDEST else []
         raised = [cmd.RaiseLevel(level=level) for level in range(OLDEST + 1, self.level + 1)]
         return [cmd.Envelope(at=self.at, command=command, actor="root") for command in (*raised, *commands)]
 
@@ -182,8 +185,12 @@ class CommandGenerator:
             payload=b"what to run",
             asked=rnd.choice((None, None, Asked(partition="main", ntasks=2, comment="of sbatch"))),
             exposes=rnd.choice(EXPOSES),
+            checkpoint=draw_way(rnd) if self.level > OLDEST else None,
         )
         return with_dependencies(rnd, self.state, command, self.at)
+
+    def checkpoint(self) -> cmd.AnyCommand:
+        return draw_checkpoint(self.random, self.state, self.random.choice([*self.state.allocations, 99]))
 
     def dag(self) -> cmd.AnyCommand:
         rnd = self.random

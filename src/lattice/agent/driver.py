@@ -10,12 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from typing import assert_never
 
 import msgspec
 
 from lattice.agent import messages, shim_client
+from lattice.agent.checkpoints import watching
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.member import Collection
@@ -67,7 +68,7 @@ from lattice.agent.messages import stimulus_of
 from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
-from lattice.agent.runs.launch import offer_programs
+from lattice.agent.runs.launch import offer_programs, owner_of
 from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
 from lattice.agent.runs.missing import missing_features
@@ -106,6 +107,7 @@ SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
 OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE, SCRATCH_FEATURE}
+OWN_FEATURES |= {watching.FEATURE}
 
 _log = logging.getLogger(__name__)
 
@@ -165,9 +167,9 @@ class Driver:
             cleared=lambda: self.feed(StepsCleared()),
             cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
-        self.keeper = InventoryKeeper(
-            settings.inventory, self._post, hardware=settings.hardware, every_s=settings.look_every_s
-        )
+        look_s = settings.look_every_s
+        self.keeper = InventoryKeeper(settings.inventory, self._post, hardware=settings.hardware, every_s=look_s)
+        self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
         self.telemetry = NodeTelemetry(facts.cpus, self._folders, self._devices, self.ask_shim, self._post)
         surroundings = Surroundings(
@@ -209,6 +211,10 @@ class Driver:
             await asyncio.gather(
                 *(self._hooks.undo(each.key, each.order.allocation_id if each.order else "") for each in unstarted)
             )
+
+    def _watch_checkpoints(self) -> watching.Checkpointing:
+        ask, owner = (self.ask_shim, self._post, self._spawn), partial(owner_of, policy=self._settings.policy)
+        return watching.Checkpointing(self._settings.state_dir, self._facts.node_id, owner, *ask, self.holds_devices)
 
     def end_checks(self) -> None:
         """No check outlives the agent."""
@@ -392,6 +398,7 @@ class Driver:
             or self.keeper.received(message)
             or self._steps.received(message)
             or self._image_questions.received(message)
+            or self._checkpoints.received(message)
             or self._bulk.received(message, self._outbox)
             or self.telemetry.received(message)
             or self._readers is None
@@ -549,6 +556,7 @@ class Driver:
         features = set(self._facts.features) - OWN_FEATURES | confinement_features(listing.limits)
         features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
         features |= self._steps.meet_shim(listing) | scratch_features(self._settings.scratch_dir, listing.mount_kinds)
+        features |= {watching.FEATURE} if listing.hints else set()
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:

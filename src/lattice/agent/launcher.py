@@ -10,6 +10,7 @@ import msgspec
 
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.figures.figures import AgentFigures
+from lattice.agent.hooks.checkpoints import CheckpointHook
 from lattice.agent.hooks.container import ContainerHook
 from lattice.agent.hooks.images import ImagesHook
 from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
@@ -76,6 +77,7 @@ def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchH
     hooks.append(ImagesHook(containers.fetcher))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
+    hooks.append(CheckpointHook(settings.state_dir))
     hooks.append(ContainerHook(containers))
     return hooks
 

@@ -111,10 +111,14 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     groups: tuple[GroupFigures, ...] = ()  # what was measured
     places: tuple[GroupPlace, ...] = ()  # where it is counted
     pids: tuple[int, ...] = ()  # of a run
+    members: int | None = (
+        None  # how many processes it has, besides those that caught a signal; None from a shim that cannot say it
+    )
     cgroup: bool = False
     mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
     pmix_service: bool = False  # the same of PMIx
     terminals: bool = False  # the same of terminals that clients come and go at
+    hints: bool = False  # the same of signals for those who catch them
     task_cpus: bool = False  # whether it binds single tasks of a step
     pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     limits: tuple[str, ...] | None = None  # controllers that hold runs here; None from a shim of release 0.1.0

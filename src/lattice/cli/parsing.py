@@ -31,7 +31,7 @@ exit codes:
 130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
 # Commands of the design that are to come: no typing errors.
-NOT_YET = frozenset({"checkpoint", "compare", "diag", "diagnostics", "metrics", "top"})
+NOT_YET = frozenset({"compare", "diag", "diagnostics", "metrics", "top"})
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 
@@ -159,7 +159,7 @@ def find_command(line: Sequence[str]) -> Invocation:
     position, wants_help = 0, False
     while isinstance(entry, Branch):
         position = _skip_flags(head, position)
-        if entry.default and not wants_help and _is_for_default(head[position:]):
+        if entry.default and not wants_help and _is_for_default(entry, head[position:]):
             return Invocation((*words, entry.default), _leaf(entry), head, tail)
         if position == len(head):
             raise _without_command(entry, words, wants_help=wants_help)
@@ -176,8 +176,10 @@ def find_command(line: Sequence[str]) -> Invocation:
     return Invocation(words, entry, [*(["--help"] if wants_help else []), *head], tail)
 
 
-def _is_for_default(rest: list[str]) -> bool:
-    """Whether no subcommand follows: nothing does, or a flag of the default one."""
+def _is_for_default(branch: Branch, rest: list[str]) -> bool:
+    """Whether no subcommand follows: nothing does, a flag of the default one, or a word that it takes."""
+    if branch.takes_words and rest and rest[0] not in branch.entries and not rest[0].startswith("-"):
+        return True
     return not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
 
 

@@ -15,7 +15,7 @@ from lattice_sdk.models.records import Allocation
 FIRST_LOOK_S = 0.5
 LOOK_AGAIN_S = 2.0
 LOOK_SELDOM_S = 30.0
-PENDING, RUNNING = "Pending", "Running"
+PENDING, RUNNING, CHECKPOINTING = "Pending", "Running", "Checkpointing"
 CLEAR = "\r\x1b[K"
 
 
@@ -78,7 +78,7 @@ def waiting_text(allocation: Allocation, context: Context) -> str:
         return _group_text(allocation, now)
     if allocation.state == PENDING:
         return f"{allocation.id} is pending: {allocation.reason or 'waiting'}{_start_text(allocation, context, now)}"
-    if allocation.state == RUNNING:
+    if allocation.state in (RUNNING, CHECKPOINTING):
         limit = f" of {clock_text(allocation.walltime_s)}" if allocation.walltime_s else ""
         paused = ", suspended" if allocation.suspended else ""
         return f"{allocation.id} is running{paused}, {clock_text(allocation.elapsed_s)}{limit}"

@@ -18,6 +18,7 @@ class Branch(NamedTuple):
     summary: str
     entries: "dict[str, Leaf | Branch]"
     default: str = ""
+    takes_words: bool = False  # a word that is no subcommand is for the default one
 
 
 NODE = Branch(
@@ -48,6 +49,19 @@ CACHE = Branch(
         "pin": Leaf("images.cache:PIN", "keep an image in the caches"),
         "unpin": Leaf("images.cache:UNPIN", "let an image be evicted again"),
     },
+)
+
+CHECKPOINT = Branch(
+    "ask work for checkpoints and show them",
+    {
+        "request": Leaf(
+            "checkpoints.request", "ask running allocations for a checkpoint (`lattice checkpoint ID` too)"
+        ),
+        "list": Leaf("checkpoints.show:LIST", "list the checkpoints of an allocation"),
+        "show": Leaf("checkpoints.show:SHOW", "show all details of a checkpoint"),
+    },
+    default="request",
+    takes_words=True,
 )
 
 UENV = Branch(
@@ -279,6 +293,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "suspend": Leaf("work.suspend", "suspend running allocations (they keep their nodes; walltime is paused)"),
     "resume": Leaf("work.resume", "resume suspended allocations"),
     "requeue": Leaf("work.requeue", "stop allocations and run them again"),
+    "checkpoint": CHECKPOINT,
     "resubmit": Leaf("work.resubmit", "submit recorded allocations again, with changes"),
     "update": Leaf("work.update", "change allocations"),
     "history": Leaf("work.history", "show finished allocations"),

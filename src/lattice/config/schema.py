@@ -424,6 +424,13 @@ class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries
 
 
+class CheckpointSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where work writes its checkpoints."""
+
+    # first value of the setting `checkpoint.root`: a directory of every node; empty = none until it is set
+    root: Annotated[str, Meta(max_length=512)] = ""
+
+
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`auto_finalize` raises the cluster's level as soon as every server supports the next one.
 
@@ -461,4 +468,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     openchami: OpenChamiSection = OpenChamiSection()
     upgrade: UpgradeSection = UpgradeSection()
     images: ImagesSection = ImagesSection()
+    checkpoint: CheckpointSection = CheckpointSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

@@ -9,6 +9,8 @@ from lattice.core.machine.rules.admission import APPROVE, POLICY
 from lattice.core.machine.rules.admission import SINCE_LEVEL as ADMISSION_SINCE
 from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.checkpoints import ROOT
+from lattice.core.model.work.checkpoints import SINCE_LEVEL as CHECKPOINTS_SINCE
 from lattice.ports.quorum.replica import Replica
 
 ACTOR = "server"
@@ -60,3 +62,13 @@ async def make_safe(replica: Replica, *, is_production: bool) -> None:
     for outcome in await replica.propose_many(commands, ACTOR) if commands else ():
         if isinstance(outcome, Rejected):
             raise RuntimeError(f"a setting was refused: {outcome.message}")
+
+
+async def make_place(replica: Replica, root: str) -> None:
+    """Settles where checkpoints lie, unless an administrator has done it or an older server would not understand it."""
+    state = replica.state
+    if not root or ROOT in state.settings or state.level < CHECKPOINTS_SINCE:
+        return
+    outcome = await replica.propose(SetSetting(key=ROOT, value=root), actor=ACTOR)
+    if isinstance(outcome, Rejected):
+        raise RuntimeError(f"checkpoint.root was refused: {outcome.message}")

@@ -211,6 +211,7 @@ class Cycle:
 # Events that change nothing a plan looks at.
 NOT_PLANNED = (
     ev.PartChanged,
+    ev.CheckpointAdvanced,
     ev.SnapshotRecorded,
     ev.DagSubmitted,
     ev.DagCancelled,
@@ -281,6 +282,8 @@ class _Touched:
                 | ev.AllocationReleased()
                 | ev.AllocationUpdated()
                 | ev.AllocationPaused()
+                | ev.CheckpointRequested()
+                | ev.CheckpointEnded()
                 | ev.StepsRecorded()
                 | ev.WaitChanged()
             ):

@@ -16,13 +16,14 @@ from lattice.ports.nodes.agents import (
     OutputPiece,
     RunKey,
 )
+from lattice.ports.nodes.checkpoints import CheckpointOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
 from lattice.ports.nodes.telemetry import NOT_MEASURED, TelemetryAsk, TelemetryTold
 
 
 @dataclass
 class FakeLinks:
-    """Implements `AgentLinks` and `StepLinks`: remembers what was sent to whom.
+    """Implements `AgentLinks`, `StepLinks` and `CheckpointLinks`: remembers what was sent to whom.
 
     `open` are the nodes that are connected; `heard` is set by every order. `files` is what runs wrote, by node, number, run and
     stream; a file that is followed ends once its run is in `ended`.
@@ -33,6 +34,7 @@ class FakeLinks:
     sent: list[tuple[str, Order]] = field(default_factory=list)
     closed: list[tuple[str, str]] = field(default_factory=list)
     step_orders: list[tuple[str, AnyStepOrder]] = field(default_factory=list)
+    checkpoints: list[tuple[str, CheckpointOrder]] = field(default_factory=list)
     fed: list[tuple[str, int, bytes, bool]] = field(default_factory=list)
     files: dict[tuple[str, int, int, str], bytes] = field(default_factory=dict)
     ended: set[tuple[int, int]] = field(default_factory=set)
@@ -55,6 +57,10 @@ class FakeLinks:
         """The run has ended: nothing more is written."""
         self.ended.add((number, run))
         self._wake()
+
+    def ask_checkpoint(self, node: str, order: CheckpointOrder) -> bool:
+        self.checkpoints.append((node, order))
+        return node in self.open
 
     def lose(self, node: str) -> None:
         """The node is not connected any more."""

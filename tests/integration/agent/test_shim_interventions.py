@@ -124,3 +124,26 @@ def test_a_run_is_finished_with_the_code_that_was_asked_for(shim: ShimProcess, a
     assert (event["cause"], event["exit_code"], event["signal"]) == ("exit", 7, 0)
     assert agent.ask("finish", number=1, run=1, exit_code=3)["ok"]
     assert shim.status(1)["exit_code"] == 7
+
+
+def test_a_hint_goes_only_to_processes_that_catch_the_signal(shim: ShimProcess, agent: Client) -> None:
+    plain = "sleep 300 & echo 1 >plain; "
+    agent.ask("start", **shim.request(1, "sh", "-c", plain + CHILD + TRAPS))
+    step = "trap 'echo task >>got' USR1; echo 1 >task; while [ ! -e stop ]; do sleep 0.02; done"
+    assert agent.ask("launch_step", **request(shim, 1, "sh", "-c", step))["ok"]
+    for name in ("ready", "child", "task", "plain"):
+        wait_for((shim.scratch / name).exists, name)
+    counted = agent.ask("hint", number=1, run=1, signal=0)
+    assert (counted["pids"], counted["members"] >= 4) == ([], True)
+    hinted = agent.ask("hint", number=1, run=1, signal=signal.SIGUSR1)
+    assert len(hinted["pids"]) == 3
+    _wait_until_got(shim, ["child", "shell", "task"])
+    assert agent.ask("hint", number=1, run=1, signal=signal.SIGUSR2)["pids"] == []
+    assert agent.ask("hint", number=9, run=1, signal=signal.SIGUSR1) | {"id": 0} == {
+        "id": 0,
+        "ok": True,
+        "pids": [],
+        "members": 0,
+    }
+    (shim.scratch / "stop").touch()
+    assert agent.ended(1)["cause"] == "exit"

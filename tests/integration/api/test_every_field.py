@@ -55,6 +55,8 @@ SUBMISSION: dict[str, Any] = {
     "mutex": "m",
     "deadline": LATER,
     "keep_on_invalid_dependency": True,
+    "checkpoint": {"protocol": "signal"},  # refused: there is no place for checkpoints here
+    "resume_from": "a1",  # refused: it has none
 }
 RESOURCES = {
     **{"nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1, "exclusive": True},

@@ -268,7 +268,7 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
         ({"intent": "train"}, "intent"),
         ({"data": {"mounts": []}}, "data"),
         ({"connectivity": {}}, "connectivity"),
-        ({"checkpoint": {"strategy": "auto"}}, "checkpoint"),
+        ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
         ({"telemetry": {"mode": "prod"}}, "telemetry"),
     ],
 )
@@ -310,7 +310,6 @@ async def test_what_is_not_done_yet_is_refused_over_grpc_too(world: World) -> No
         "intent",
         "data",
         "connectivity",
-        "checkpoint",
     }
 
 

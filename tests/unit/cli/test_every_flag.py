@@ -22,7 +22,7 @@ SUBMIT = {
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue", "--idle-end": "2h"},
     **{"--expose": "web:8080,share=bob"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G"},
-    "--image": "a/1:v1",
+    **{"--image": "a/1:v1", "--checkpoint": "manual,shmem", "--resume-from": "a1:2"},
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},
 }
 # Flags that mean something only beside others.
@@ -34,6 +34,7 @@ BESIDE = {
     "--container-writable": ("", ["--image=a/1:v1"]),
     "--container-workdir": ("/b", ["--image=a/1:v1"]),
     "--no-home": ("", ["--image=a/1:v1"]),
+    "--checkpoint-signal": ("USR2", ["--checkpoint=signal"]),
 }
 LAUNCH = {
     **{"-n": "3", "--ntasks": "3", "-N": "1", "--nodes": "1", "--ntasks-per-node": "2", "--tasks-per-node": "2"},

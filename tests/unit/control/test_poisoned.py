@@ -15,6 +15,7 @@ from lattice.control import loop
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity import evictions as evicting
 from lattice.control.capacity.evictions import Evictions
+from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorTree
 from lattice.control.loop import keep_alive
 from lattice.control.nodes.conformance import Conformance
@@ -45,6 +46,7 @@ from lattice.core.machine.commands import (
     RaiseLevel,
     RebootNode,
     ReportPart,
+    RequestCheckpoint,
     SetSetting,
     SetVcluster,
 )
@@ -54,6 +56,7 @@ from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.core.model.work.allocations import PartPhase
+from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
 from lattice.daemons.server.loops import Loops
 from lattice.integrations.directory.store import DirectoryStore
@@ -190,6 +193,24 @@ async def idle_ends(patch: Patch, folder: Path) -> None:
     world.clock.pass_s(1000)
     await made.look()
     assert (world.allocation(good).state, world.allocation(bad).state) == ("Stopping", "Running")
+
+
+async def checkpoint_requests(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.do(RaiseLevel(level=2))
+    await world.prepare("n1", "n2")
+    await world.do(SetSetting(key="checkpoint.root", value="/ck"))
+    made = CheckpointRequests(world.replica, world.links, world.clock)
+    bad, good = [await world.running(node, checkpoint=CheckpointWay()) for node in ("n1", "n2")]
+    poison(patch, CheckpointRequests, "_care_for", lambda self, number, given_up: number == bad)
+    for number in (bad, good):
+        await world.do(RequestCheckpoint(number=number))
+    await made.turn()
+    assert [order.key.number for _, order in world.links.checkpoints] == [good]
+    patch.undo()
+    world.clock.pass_s(5)
+    await made.turn()
+    assert bad in [order.key.number for _, order in world.links.checkpoints]  # it was not forgotten
 
 
 async def node_watch(patch: Patch, folder: Path) -> None:
@@ -458,6 +479,7 @@ CASES: dict[str, tuple[str, Case]] = {
     Auditing.__name__: ("audit", audit),
     LogDeletion.__name__: ("log retention", log_retention),
     TraceCapture.__name__: ("tracing", traces),
+    CheckpointRequests.__name__: ("checkpoints", checkpoint_requests),
 }
 # A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, a snapshot.
 WHOLE = {"Scheduling", "Finalizing", "EnergyPrices", "SnapshotUploads"}

@@ -16,6 +16,7 @@ from lattice.core.model.nodes.nodes import Hardware, Node, Share
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
 from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notify
 from lattice.testing import FakeLinks, FakeReplica, HandClock
 from lattice.wire.work.allocations import Work, encode_work
@@ -71,6 +72,7 @@ class World:
         name: str = "test",
         idle_end_s: int = 0,
         preemption_class: int = 5,
+        checkpoint: CheckpointWay | None = None,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -82,6 +84,7 @@ class World:
             request=Request(nodes=nodes),
             idle_end_s=idle_end_s,
             preemption_class=preemption_class,
+            checkpoint=checkpoint,
             per_node=per_node,
             tasks=tasks,
             walltime_s=walltime_s,
@@ -124,10 +127,16 @@ class World:
         per_node: bool = False,
         deadline_at: int = 0,
         asked: Asked | None = None,
+        checkpoint: CheckpointWay | None = None,
     ) -> int:
         """The number of an allocation that runs on these nodes."""
         number = await self.submit(
-            nodes=len(nodes), walltime_s=walltime_s, per_node=per_node, deadline_at=deadline_at, asked=asked
+            nodes=len(nodes),
+            walltime_s=walltime_s,
+            per_node=per_node,
+            deadline_at=deadline_at,
+            asked=asked,
+            checkpoint=checkpoint,
         )
         await self.place(number, *nodes)
         for node in nodes if per_node else nodes[:1]:

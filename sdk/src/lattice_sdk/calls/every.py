@@ -18,6 +18,7 @@ from lattice_sdk.calls.sessions import SessionCalls
 from lattice_sdk.calls.slurm import SlurmCalls
 from lattice_sdk.calls.steps import StepCalls
 from lattice_sdk.calls.telemetry.metrics import MetricCalls
+from lattice_sdk.checkpoints.calls import CheckpointCalls
 from lattice_sdk.observing.calls import FigureCalls
 
 
@@ -41,5 +42,6 @@ class Calls(
     ImageCalls,
     FigureCalls,
     MetricCalls,
+    CheckpointCalls,
 ):
     """What both clients can do."""

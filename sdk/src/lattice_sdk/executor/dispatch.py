@@ -226,7 +226,7 @@ class Dispatcher:
             group, index = found
             chunk = group.chunks[index]
             if state not in TERMINAL_STATES:
-                chunk.is_running = state == "Running"
+                chunk.is_running = state in ("Running", "Checkpointing")
                 self._draw()
                 return
             del self._tasks[task_id]

@@ -12,7 +12,16 @@ from lattice_sdk.models.health import NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
 from lattice_sdk.models.moments import Duration, Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
-from lattice_sdk.models.runs import ContainerInfo, ContainerOptions, ExposedPort, ImageInfo, InUse, RunUsage
+from lattice_sdk.models.runs import (
+    CheckpointOptions,
+    CheckpointStanding,
+    ContainerInfo,
+    ContainerOptions,
+    ExposedPort,
+    ImageInfo,
+    InUse,
+    RunUsage,
+)
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
@@ -150,6 +159,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
     preempted: int | UnsetType = UNSET  # how often it was
     expose: list[ExposedPort] = []  # ports that have names
+    checkpoint: CheckpointStanding | UnsetType = UNSET  # of work that writes checkpoints, or began with one
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -539,6 +549,8 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline: Moment | None = None
     keep_on_invalid_dependency: bool = False
     notify: NotifyRequest | None = None
+    checkpoint: CheckpointOptions | None = None  # how it is asked for checkpoints; None = it writes none
+    resume_from: str = ""  # ID[:N] of work of one's own: begin with its newest complete checkpoint, or with number N
 
 
 class AllocationFilter(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What belongs to single runs of an allocation: the images that they mount, and what they used."""
+"""What belongs to single runs of an allocation: the images that they mount, what they used, and their checkpoints."""
 
 from msgspec import Struct
 
@@ -90,3 +90,40 @@ class LogsDeleted(Struct, frozen=True, kw_only=True):
 
     id: str = ""
     objects: int = 0
+
+
+class CheckpointOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How work is asked for checkpoints. A protocol alone means auto, a strategy alone the protocol signal."""
+
+    strategy: str = ""  # auto, manual or none
+    protocol: str = ""  # signal or shmem
+    signal: str = ""  # of the protocol signal; empty = USR1
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True):
+    """One checkpoint; `state` is writing, complete or failed."""
+
+    n: int
+    state: str = ""
+    run: int = 0
+    path: str = ""
+    reason: str = ""
+    requested_at: str | None = None
+    completed_at: str | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    nodes: int = 0  # that wrote it
+    message: str = ""
+
+
+class CheckpointStanding(Struct, frozen=True, kw_only=True):
+    """How an allocation stands with checkpoints; `resume_from` is where its next run begins, or the present one began."""
+
+    strategy: str = ""
+    protocol: str = ""
+    complete: int = 0  # that are kept
+    last_completed_at: str | None = None
+    writing: int = 0  # number of the one that is being written, 0 = none
+    failures: int = 0  # since the last complete one
+    message: str = ""  # why the last one failed
+    resume_from: str = ""

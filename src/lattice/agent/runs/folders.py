@@ -68,6 +68,7 @@ class RunFolders:
     """The folders of one node's runs. `reachable` lets other accounts pass through to their own files."""
 
     def __init__(self, state_dir: Path, *, reachable: bool) -> None:
+        self.state_dir = state_dir
         self._root = state_dir / "runs"
         self._runs = str(self._root)
         self._mode = 0o711 if reachable else 0o700

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.checkpoints.control import VARIABLES as CHECKPOINT_VARIABLES
+from lattice.agent.checkpoints.control import checkpoint_variables
 from lattice.agent.runs.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devices
 from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
 from lattice.agent.runs.mpi import NAMES, launcher_variables, offer_launcher, write_hosts
@@ -34,6 +36,7 @@ STRIPPED = frozenset(
         "LATTICE_AGENT_TOKEN",
         "LATTICE_TOKEN_FILE",
         "LATTICE_AGENT_TOKEN_FILE",
+        *CHECKPOINT_VARIABLES,
         "LATTICE_ALLOC_ID",
         "LATTICE_JOB_NAME",
         "LATTICE_NODELIST",
@@ -135,6 +138,15 @@ def resolve_account(name: str, policy: AccountPolicy) -> Account:
     if refusal:
         raise LaunchRefused(refusal)
     return account
+
+
+def owner_of(name: str, policy: AccountPolicy) -> tuple[int, int]:
+    """The uid and gid of the account; raises OSError when it is unknown or not welcome."""
+    try:
+        account = resolve_account(name, policy)
+    except LaunchRefused as refusal:
+        raise OSError(str(refusal)) from refusal
+    return account.uid, account.gid
 
 
 def choose_directory(wanted: str, home: str, account: Account | None = None) -> tuple[str, str]:
@@ -309,13 +321,14 @@ def prepare(
     except OSError as error:
         raise refusal_of("the run's folder", error) from error
     token_file = str(folder / TOKEN) if order.token else ""
+    variables = checkpoint_variables(order, folders.state_dir)
     request: dict[str, object] = {
         "op": "start",
         "number": order.key.number,
         "run": order.key.run,
         "dir": str(folder),
         "argv": command_line(order, folder),
-        "env": build_environment(order, account, node_id, token_file, programs, device_variables) | mpi,
+        "env": build_environment(order, account, node_id, token_file, programs, device_variables) | mpi | variables,
         "cwd": directory,
         "uid": account.uid,
         "gid": account.gid,

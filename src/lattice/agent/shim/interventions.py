@@ -1,4 +1,4 @@
-"""What may be done to a run between its start and its end: signals, also one shortly before the limit, and pauses.
+"""What may be done to a run between its start and its end: signals, also one shortly before the limit, hints, and pauses.
 
 A paused run keeps everything it has. Its group is frozen, or its processes are stopped where there are no groups, and its
 walltime is paused until it is resumed. An end that is asked for meanwhile thaws it first, so that it can hear SIGTERM.
@@ -14,6 +14,7 @@ from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.launch import MAX_SIGNAL, integer, target
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.run import Group, Key, Run
+from lattice.agent.shim.signals import hint_members
 from lattice.agent.shim.step import freeze
 from lattice.agent.shim.steps import StepTable
 
@@ -29,6 +30,8 @@ class Interventions:
         self._ends = ends
 
     def handle(self, operation: str, key: Key, run: Run | None, request: Body) -> Body:
+        if operation == "hint":
+            return self._hint(key, run, integer(request, "signal", 0, MAX_SIGNAL))
         if operation == "signal":
             self._send(key, run, integer(request, "signal", 0, MAX_SIGNAL), target(request))
         elif operation == "pause":
@@ -50,6 +53,17 @@ class Interventions:
             _signal_group(run.group, number, tasks)
         elif run.pid and not run.main_gone:
             os.kill(run.pid, number)  # not reaped, so the pid is still its own
+
+    def _hint(self, key: Key, run: Run | None, number: int) -> Body:
+        """A signal for those processes alone that catch it, so that nothing dies of it; 0 = only count."""
+        lists = [group.pids for _, group in self._steps.groups_of(key)]
+        if run is not None and not run.over and run.group is not None:
+            lists.append(run.group.pids)
+        members: set[int] = set()
+        caught: set[int] = set()
+        for pids in lists:
+            caught |= hint_members(pids, number, members)
+        return {"ok": True, "pids": sorted(caught), "members": len(members)}
 
     # The limit.
 

@@ -28,6 +28,37 @@ def send_signals(pidfd: int, numbers: tuple[int, ...]) -> None:
         return
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether the process has a handler for the signal now; one that has none would die of it, or ignore it."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:
+            for line in status:
+                if line.startswith(b"SigCgt:"):
+                    return bool(int(line[7:], 16) >> (number - 1) & 1)
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def hint_members(members: Callable[[], list[int]], number: int, seen: set[int]) -> set[int]:
+    """Signal those processes that catch the signal and were not seen before; all are seen then. Returns the signalled ones.
+
+    The pidfd comes first, so what is read of the process, and its membership, is of the one that is signalled.
+    """
+    caught: set[int] = set()
+    pids = [pid for pid in members() if pid not in seen]
+    seen.update(pids)
+    for start in range(0, len(pids) if number else 0, PIDFD_BATCH):
+        fds = open_pidfds([pid for pid in pids[start : start + PIDFD_BATCH] if catches(pid, number)])
+        still = set(members()) if fds else set()
+        for pid, fd in fds.items():
+            if pid in still and catches(pid, number):
+                send_signals(fd, (number,))
+                caught.add(pid)
+            os.close(fd)
+    return caught
+
+
 def signal_members(members: Callable[[], list[int]], numbers: tuple[int, ...]) -> None:
     """Signal every process that `members` names, and no other.
 

@@ -123,7 +123,7 @@ class RunTable:
             return (
                 _refusal("the shim is shutting down") if self._closing else self._steps.handle(str(operation), request)
             )
-        if operation in ("signal", "pause", "resume"):
+        if operation in ("signal", "hint", "pause", "resume"):
             key = _key(request)
             return self._interventions.handle(str(operation), key, self._runs.get(key), request)
         actions = {"stop": self._stop, "update": self._update, "forget": self._forget, "finish": self._finish_as}
@@ -189,6 +189,7 @@ class RunTable:
             "pmi_service": True,
             "pmix_service": True,
             "terminals": True,
+            "hints": True,
             "task_cpus": True,
             "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],

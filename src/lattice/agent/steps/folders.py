@@ -43,6 +43,7 @@ class StepFolders:
     """`reachable` lets other accounts pass through to their own files."""
 
     def __init__(self, state_dir: Path, *, reachable: bool) -> None:
+        self.state_dir = state_dir
         self._root = self.root = state_dir / "steps"
         self._mode = 0o711 if reachable else 0o700
         self._root.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from typing import cast
 
 import msgspec
 
+from lattice.agent.checkpoints.control import checkpoint_variables, make_control
 from lattice.agent.pmix.building import FEATURE, PmixHost
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
@@ -45,7 +46,7 @@ def prepare_step(
     """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     order, key = launch.base, launch.key
     account = resolve_account(order.user, site.policy)
-    directory, _ = choose_directory(order.cwd, account.home, account)
+    owner, directory = (account.uid, account.gid), choose_directory(order.cwd, account.home, account)[0]
     spec = StepSpec(
         launch_id=launch.launch_id,
         plan=launch.plan,
@@ -55,10 +56,10 @@ def prepare_step(
         cpus=tuple(cpu for each, _ in bound for cpu in each.cpus),
     )
     # Where the allocation has a run, its token is renewed; elsewhere the step has one of its own.
-    shared = run_folder / TOKEN
-    is_shared = shared.exists()
+    is_shared = (shared := run_folder / TOKEN).exists()
     try:
-        folder = site.folders.create(key, spec, "" if is_shared else order.token, (account.uid, account.gid))
+        make_control(order, site.folders.state_dir, owner)
+        folder = site.folders.create(key, spec, "" if is_shared else order.token, owner)
     except OSError as error:
         raise refusal_of("the step's folder", error) from error
     token_file = str(shared if is_shared else folder / TOKEN) if order.token else ""
@@ -71,6 +72,7 @@ def prepare_step(
         "argv": list(order.argv),
         "env": {
             **build_environment(order, account, site.node_id, token_file, site.programs, variables),
+            **checkpoint_variables(order, site.folders.state_dir),
             **_step_variables(launch),
             **_rendezvous(launch),
         },

@@ -23,6 +23,7 @@ from lattice.api.operations.admin import (
     vclusters,
 )
 from lattice.api.operations.admin import notify as notifying
+from lattice.api.operations.checkpoints import checkpoints
 from lattice.api.operations.nodes import admission, conformance, inventory, nodes
 from lattice.api.operations.nodes import cache as caching
 from lattice.api.operations.nodes import checks as node_checks
@@ -142,6 +143,16 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/suspend", pausing.suspend, allocations.ChangeAllocation, _P.CHANGE),
     _row("POST", "/allocations/{id}/resume", pausing.resume, allocations.ChangeAllocation, _P.CHANGE),
     _row("POST", "/allocations/{id}/requeue", allocations.requeue, allocations.RequeueRequest, _P.CHANGE),
+    _row(
+        "POST",
+        "/allocations/{id}/checkpoint",
+        checkpoints.request_checkpoint,
+        checkpoints.CheckpointOrder,
+        _P.CHANGE,
+        202,
+    ),
+    _row("GET", "/allocations/{id}/checkpoints", checkpoints.list_checkpoints, checkpoints.CheckpointsQuery, _P.READ),
+    _row("GET", "/allocations/{id}/checkpoints/{n}", checkpoints.get_checkpoint, checkpoints.CheckpointQuery, _P.READ),
     _row("PATCH", "/allocations/{id}", allocations.update, allocations.UpdateRequest, _P.CHANGE),
     _row("POST", "/sessions", sessions.create_session, Submission, _P.SUBMIT, 201),
     _row("GET", "/sessions", sessions.list_sessions, sessions.SessionQuery, _P.READ),

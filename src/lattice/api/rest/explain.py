@@ -33,7 +33,7 @@ _WORDS = {
 }
 _MAX_SHOWN = 60
 # What is documented for submissions and is to come: no typing errors, and never ignored.
-_NOT_YET = frozenset({"image", "intent", "data", "connectivity", "checkpoint", "telemetry", "scale_policy"})
+_NOT_YET = frozenset({"image", "intent", "data", "connectivity", "telemetry", "scale_policy"})
 
 
 def explain_json(error: Exception, body: bytes, request: type) -> ApiError:

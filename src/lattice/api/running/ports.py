@@ -10,7 +10,7 @@ from lattice.api.find.lookup import find, find_hot
 from lattice.api.running.sharing import Wanted, may_reach, port_on, run_of, serving_node, shared_with, wanted_port
 from lattice.api.running.step_launch import not_running, single
 from lattice.core.model.ids import allocation_id, parse_allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.exposure import MAX_PORT, Exposed
 from lattice.ports.nodes.tunnels import ListeningPort, PortLinks, Tunnel, TunnelRefused
 from lattice.wire.bounds import Short
@@ -133,7 +133,7 @@ def _node_of(context: Context, allocation: Allocation, node: str) -> str:
             f"{name} is sensitive work, and what goes through its ports would have to be recorded, which is not possible yet",
             hint="`lattice logs` shows its output",
         )
-    if allocation.state is not AllocationState.RUNNING:
+    if not allocation.is_running:
         raise not_running(allocation)
     if node and node not in allocation.nodes:
         raise BadField("node", f"{node} is not a node of {name}", hint=f"its nodes: {', '.join(allocation.nodes[:20])}")

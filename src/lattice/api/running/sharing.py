@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lattice.api.auth.rbac import Permission, reach_in
 from lattice.core.machine.state import State
-from lattice.core.model.work.allocations import Allocation, AllocationState, PartPhase
+from lattice.core.model.work.allocations import Allocation, PartPhase
 from lattice.core.model.work.exposure import MAX_PORT, Exposed, find_exposed
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.site.identity import Identity
@@ -63,7 +63,7 @@ def serving_node(allocation: Allocation) -> str:
 
 def is_open(state: State, allocation: Allocation) -> bool:
     """Whether ports of the allocation can be reached at all now."""
-    return allocation.state is AllocationState.RUNNING and allocation.vcluster not in state.audit.sensitive
+    return allocation.is_running and allocation.vcluster not in state.audit.sensitive
 
 
 def run_of(allocation: Allocation) -> RunKey:

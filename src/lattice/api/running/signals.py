@@ -4,7 +4,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.nodes.agents import RunKey, SignalRunOrder, SignalTarget
 
 
@@ -16,7 +16,7 @@ def send_signal(context: Context, found: Found, signal: int, to: SignalTarget) -
         raise ApiError(
             "invalid", f"{name} is a task group", hint=f"name one of its tasks, such as {name}_{record.index_at(0)}"
         )
-    if record.state is not AllocationState.RUNNING:
+    if not record.is_running:
         hint = "it has ended" if found.is_ended else f"wait until it runs: `lattice watch {name}`"
         raise ApiError("conflict", f"{name} is not running", current=str(record.state), hint=hint)
     order = SignalRunOrder(key=RunKey(record.number, record.run), signal=signal, to=to)

@@ -15,7 +15,7 @@ from lattice.wire.work.steps import StepInfo, StepSubmission, launch_request, st
 async def launch(context: Context, request: StepSubmission) -> StepInfo:
     """Start tasks on the nodes of a running allocation, or queue them until there is room."""
     allocation = own(context, await find(context, request.id), request.id)
-    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
+    if not (allocation.is_running or allocation.state is AllocationState.STARTING):
         raise not_running(allocation)
     await record_access(context, "allocation.launch", allocation)
     asked = launch_request(request, launch_id(context, request.request_id, allocation))

@@ -90,7 +90,7 @@ def _attachable(context: Context, allocation: Allocation) -> Allocation:
             f"{name} is sensitive work, and its terminals would have to be recorded, which is not possible yet",
             hint="`lattice logs` shows its output",
         )
-    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
+    if not (allocation.is_running or allocation.state is AllocationState.STARTING):
         raise not_running(allocation)
     return allocation
 

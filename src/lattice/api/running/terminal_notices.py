@@ -10,7 +10,7 @@ from msgspec import Struct
 from lattice.api.context import Context
 from lattice.core.machine.rules.work.notifications import limit_moment
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.steps import StepView
 
 LIMIT_MARKS_S = (600, 300, 60)  # before the walltime is over
@@ -35,7 +35,7 @@ def due(record: Allocation, quiet_since: int, idle_end_at: int, after: int, upto
         return after < moment <= upto
 
     name, told = allocation_id(record.number), list[str]()
-    if record.state is not AllocationState.RUNNING:
+    if not record.is_running:
         return told
     limit_at = limit_moment(record, WHOLE) if record.walltime_s and not record.paused_at else 0
     for mark_s in LIMIT_MARKS_S:

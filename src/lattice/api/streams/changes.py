@@ -61,6 +61,8 @@ OfAllocation = (
     | ev.AllocationReleased
     | ev.AllocationUpdated
     | ev.AllocationPaused
+    | ev.CheckpointRequested
+    | ev.CheckpointEnded
 )
 _OfTasks = ev.TaskGroupSubmitted | ev.TasksCancelled | ev.TaskGroupHeld
 _OfNamed = ev.NodeMoved | ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet | ev.RecordDeleted
@@ -88,11 +90,14 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
     ev.AllocationReleased: ("released", None),
     ev.AllocationUpdated: ("updated", None),
     ev.AllocationPaused: ("paused", None),
+    ev.CheckpointRequested: ("checkpointing", None),
+    ev.CheckpointEnded: ("checkpointed", None),
 }
 # Events that change no visible state.
 SILENT = (
     ev.StepsRecorded,  # shown with their allocation
     ev.PartChanged,  # one node of several; the allocation's own change follows
+    ev.CheckpointAdvanced,  # likewise
     ev.TaskReleased,  # a pending task is pending still
     ev.TasksUnblocked,
     ev.TasksFolded,  # kept in another form
@@ -218,6 +223,8 @@ class ChangeRing:
                 | ev.AllocationReleased()
                 | ev.AllocationUpdated()
                 | ev.AllocationPaused()
+                | ev.CheckpointRequested()
+                | ev.CheckpointEnded()
             ):
                 self._note_allocation(index, at, event, groups)
             case ev.AllocationSubmitted():

@@ -11,9 +11,10 @@ from lattice.cli.input.exposure import parse_exposed
 from lattice.cli.times import parse_moment
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRequest, Submission
-from lattice_sdk.models.runs import ContainerOptions
+from lattice_sdk.models.runs import CheckpointOptions, ContainerOptions
 
 MAX_NAME = 128
+STRATEGIES = ("auto", "manual", "none")
 
 # Variables that lead to a token stay with the person; an allocation gets its own.
 IMAGE_NAMES = frozenset({"uenv", "view", "tools_uenv", "image"})
@@ -78,6 +79,9 @@ class SubmitOptions:
     stdin: str = ""
     open_mode: str = ""
     signal: str = ""
+    checkpoint: str = ""
+    checkpoint_signal: str = ""
+    resume_from: str = ""
     wait: bool = False
     dry_run: bool = False
     places: Mapping[str, str] = field(default_factory=dict)  # where the script gave an option: FILE, line N
@@ -129,7 +133,26 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         idle_end=options.idle_end,
         expose=[parse_exposed(text) for text in options.expose],
         notify=_notify(options),
+        checkpoint=_checkpoint(options),
+        resume_from=options.resume_from,
     )
+
+
+def _checkpoint(options: SubmitOptions) -> CheckpointOptions | None:
+    """Words in any order: a strategy, a protocol, or both. The server knows which there are."""
+    if not options.checkpoint:
+        if options.checkpoint_signal:
+            raise UsageError("--checkpoint-signal needs --checkpoint", hint="add --checkpoint=signal")
+        return None
+    words = [word for word in options.checkpoint.split(",") if word]
+    strategy = [word for word in words if word in STRATEGIES]
+    protocol = [word for word in words if word not in STRATEGIES]
+    if not words or len(strategy) > 1 or len(protocol) > 1:
+        raise UsageError(
+            f'--checkpoint "{options.checkpoint}" is not possible',
+            hint="give a strategy (auto, manual, none), a protocol (signal, shmem), or both, as in manual,shmem",
+        )
+    return CheckpointOptions(strategy="".join(strategy), protocol="".join(protocol), signal=options.checkpoint_signal)
 
 
 def _images(options: SubmitOptions, here: str, default: str) -> tuple[str, str]:

@@ -45,6 +45,7 @@ from lattice.ports.nodes.agents import (
     StepReport,
     StopOrder,
 )
+from lattice.ports.nodes.checkpoints import CheckpointReport
 from lattice.ports.nodes.collecting import Share
 from lattice.ports.quorum.replica import Replica
 
@@ -73,6 +74,7 @@ class AgentSessions:
     inventories: Inventories
     on_opened: Callable[[str], None]
     on_progress: Callable[[RunKey], None] = lambda _: None
+    on_checkpoint: Callable[[str, CheckpointReport], None] = lambda node, report: None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
 
     @property
@@ -225,6 +227,9 @@ class AgentSessions:
             return
         self.observations.note_start(key.number, key.run, node, clean_text(progress.text))
         self.on_progress(key)
+
+    def checkpoint_report(self, node: str, session: int, report: CheckpointReport) -> None:
+        self.on_checkpoint(node, report)
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

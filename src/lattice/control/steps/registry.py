@@ -241,7 +241,7 @@ class StepRegistry:
             current = self._replica.state.allocations.get(allocation.number)
             is_late = self._clock.monotonic_s() >= deadline
             is_starting = current is not None and current.state is AllocationState.STARTING and not is_late
-            if current is None or (current.state is not AllocationState.RUNNING and not is_starting):
+            if current is None or (not current.is_running and not is_starting):
                 state = "gone" if current is None else str(current.state)
                 raise StepRefused("conflict", f"{allocation_id(allocation.number)} is not running", current=state)
             away = [node for node in current.nodes if not self._links.is_connected(node)]
@@ -456,7 +456,7 @@ class StepRegistry:
         for _, live in sorted(self._of.get(number, {}).items()):
             if live.request is None or live.ended_at:
                 continue
-            if allocation is None or allocation.state is not AllocationState.RUNNING:
+            if allocation is None or not allocation.is_running:
                 return
             if not self._start(live, allocation, live.request):
                 return

@@ -12,7 +12,7 @@ from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import CancelAllocation, Envelope
 from lattice.core.machine.events import AllocationStarted, AnyEvent
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks, AgentUnreachable, RunKey
 from lattice.ports.nodes.steps import StepView
@@ -62,7 +62,7 @@ class IdleEnds:
 
     def ends_at(self, number: int) -> int:
         watch, record = self._watched.get(number), self._replica.state.allocations.get(number)
-        if watch is None or record is None or record.state is not AllocationState.RUNNING:
+        if watch is None or record is None or not record.is_running:
             return 0
         return watch.used_at + record.idle_end_s * 1000
 
@@ -90,7 +90,7 @@ class IdleEnds:
             self._watched.pop(number, None)
             return
         watch, now = self._watched[number], self._clock.now_ms()
-        if record.state is not AllocationState.RUNNING or record.paused_at or record.run != watch.run:
+        if not record.is_running or record.paused_at or record.run != watch.run:
             self._watched[number] = _Watch(now, record.run)
             return
         if self._has_step(number, watch) or await self._is_computing(record, watch):

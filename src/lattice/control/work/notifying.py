@@ -20,7 +20,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope, NoteTimeLimit, SettleNotifications
 from lattice.core.machine.rules.work.notifications import limit_moment
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.notifications import NEAR_LIMIT, Notification
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.log import LogError
@@ -264,7 +264,7 @@ class Notifying:
 
 def _wanted(record: Allocation) -> list[int]:
     """The percentages of its walltime that are still to be reported, ascending."""
-    if record.notify is None or not record.walltime_s or record.state is not AllocationState.RUNNING:
+    if record.notify is None or not record.walltime_s or not record.is_running:
         return []
     on = record.notify.on
     return [percent for percent, occasion in NEAR_LIMIT.items() if occasion in on and percent > record.limit_noted]

@@ -2,12 +2,13 @@
 
 from typing import Any, assert_never
 
+from lattice.control.checkpoints.orders import checkpoint_setup
 from lattice.control.work.run_files import early_signal, run_files
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
-from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
+from lattice.core.model.work.allocations import Allocation, Part, StopIntent
 from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
@@ -81,6 +82,7 @@ def start_order(
             allocation.tenant, allocation.project, allocation_id(allocation.number), allocation.run
         ),
         exposes=tuple(NamedPort(name=each.name, port=each.port) for each in allocation.exposes),
+        checkpoint=checkpoint_setup(state, allocation),
     )
 
 
@@ -158,7 +160,7 @@ def pause_order(allocation: Allocation) -> PauseOrder:
 def finish_order(allocation: Allocation) -> FinishOrder | None:
     """What only held nodes for one step ends with it, whether or not anybody still waits for that step."""
     asked = allocation.asked
-    if asked is None or asked.program != ONE_STEP or allocation.state is not AllocationState.RUNNING:
+    if asked is None or asked.program != ONE_STEP or not allocation.is_running:
         return None
     # Later ones were launched by the first, which continues.
     first = next((step for step in allocation.steps if step.step == 0 and step.run == allocation.run), None)

@@ -10,7 +10,7 @@ from lattice.control.loop import Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.work.runs import open_parts
 from lattice.core.machine.commands import ExpireAllocation
-from lattice.core.model.work.allocations import Allocation, AllocationState, PartPhase
+from lattice.core.model.work.allocations import Allocation, PartPhase
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks
 from lattice.ports.quorum.replica import Replica
@@ -80,7 +80,7 @@ class Reconcile:
         return [
             allocation
             for allocation, part in open_parts(self._replica.state, node)
-            if part.phase is PartPhase.RUNNING and allocation.state is AllocationState.RUNNING
+            if part.phase is PartPhase.RUNNING and allocation.is_running
         ]
 
     def _is_overdue(self, allocation: Allocation) -> bool:

@@ -46,8 +46,9 @@ def apply(state: State, envelope: Envelope) -> Outcome:
 def _requested(command: AnyCommand) -> AnyCommand:
     """The command as its sender means it: what was looked up for it may differ when it is repeated."""
     match command:
-        case SubmitAllocation() if command.ended:
-            return replace(command, ended=())
+        case SubmitAllocation() if command.ended or command.resume_from is not None:
+            point = command.resume_from
+            return replace(command, ended=(), resume_from=None if point is None else replace(point, n=0, path=""))
         case SubmitDag():
             members = tuple(replace(each, submission=replace(each.submission, ended=())) for each in command.members)
             return replace(command, members=members)

@@ -54,6 +54,7 @@ from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
 from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointReason, CheckpointWay, ResumePoint
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify
@@ -94,6 +95,8 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     idle_end_s: int = 0  # cancelled after this time without use; 0 = of a session what its vCluster says, else never
     no_preempt: bool = False
     exposes: tuple[Exposed, ...] = ()
+    checkpoint: CheckpointWay | None = None  # how it is asked for checkpoints; None = it writes none
+    resume_from: ResumePoint | None = None
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -264,6 +267,35 @@ class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True
     is_paused: bool
 
 
+class RequestCheckpoint(Command, tag="request_checkpoint", frozen=True, kw_only=True):
+    """Ask running work for a checkpoint; `run` = only this run of it."""
+
+    number: int
+    run: int = 0
+    reason: CheckpointReason = CheckpointReason.USER
+
+
+class ReportCheckpoint(Command, tag="report_checkpoint", frozen=True, kw_only=True):
+    """What a node says of its part of a checkpoint; `elapsed_s` is how long it took there."""
+
+    number: int
+    run: int
+    n: int
+    node: str
+    phase: CheckpointPhase
+    bytes: int = 0
+    elapsed_s: float = 0.0
+    message: str = ""
+
+
+class ExpireCheckpoint(Command, tag="expire_checkpoint", frozen=True, kw_only=True):
+    """Its time is over, or one of its nodes cannot answer any more."""
+
+    number: int
+    n: int
+    message: str
+
+
 class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
     """Finished allocations and groups leave the hot state."""
 
@@ -304,6 +336,9 @@ AnyCommand = (
     | RequeueAllocation
     | UpdateAllocation
     | PauseAllocation
+    | RequestCheckpoint
+    | ReportCheckpoint
+    | ExpireCheckpoint
     | ArchiveAllocations
     | FoldTasks
     | EvictAllocations

@@ -14,6 +14,7 @@ from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.capacity import evictions
+from lattice.core.machine.rules.checkpoints import requests as checkpoints
 from lattice.core.machine.rules.nodes import drift, nodes
 from lattice.core.machine.rules.site import administration, audit, deletion, specifications
 from lattice.core.machine.rules.work import (
@@ -123,6 +124,9 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.RequeueAllocation, _requeue),
     _timed(cmd.UpdateAllocation, allocations.update),
     _plain(cmd.PauseAllocation, pauses.pause),
+    _signed_timed(cmd.RequestCheckpoint, checkpoints.request),
+    _timed(cmd.ReportCheckpoint, checkpoints.report),
+    _timed(cmd.ExpireCheckpoint, checkpoints.expire),
     _plain(cmd.ArchiveAllocations, allocations.archive),
     _plain(cmd.FoldTasks, ranges.fold),
     _timed(cmd.SubmitDag, dags.submit),

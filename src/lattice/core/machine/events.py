@@ -44,6 +44,7 @@ from lattice.core.machine.vocabulary.site_events import (
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
+from lattice.core.model.work.checkpoints import Checkpoint, NodeCheckpoint, OpenCheckpoint
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.core.model.work.dependencies import Clauses, TaskWait
 from lattice.core.model.work.revisions import Revised
@@ -215,6 +216,29 @@ class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True
     is_paused: bool
 
 
+class CheckpointRequested(Event, tag="checkpoint_requested", frozen=True, kw_only=True):
+    """The allocation is Checkpointing from now on."""
+
+    number: int
+    checkpoint: OpenCheckpoint
+
+
+class CheckpointAdvanced(Event, tag="checkpoint_advanced", frozen=True, kw_only=True):
+    """One of its nodes has answered."""
+
+    number: int
+    nodes: tuple[NodeCheckpoint, ...]
+
+
+class CheckpointEnded(Event, tag="checkpoint_ended", frozen=True, kw_only=True):
+    """It is complete, or failed; `is_unheard`: nothing of the run could answer."""
+
+    number: int
+    checkpoint: Checkpoint
+    state: AllocationState
+    is_unheard: bool = False
+
+
 class AllocationsArchived(Event, tag="allocations_archived", frozen=True, kw_only=True):
     numbers: tuple[int, ...]
 
@@ -248,6 +272,9 @@ AnyEvent = (
     | AllocationReleased
     | AllocationUpdated
     | AllocationPaused
+    | CheckpointRequested
+    | CheckpointAdvanced
+    | CheckpointEnded
     | AllocationsArchived
     | TasksFolded
     | EvictionBegan

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.folds.admission import evolve_admission
+from lattice.core.machine.folds.checkpoints import after_run, changed_by
 from lattice.core.machine.folds.drift import evolve_drift
 from lattice.core.machine.folds.evictions import evolve_eviction
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
@@ -46,8 +47,8 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_run(state, event, at)
         case ev.AllocationEnded() | ev.StepsRecorded() | ev.AllocationStopping() | ev.AllocationRequeued():
             _evolve_end(state, event, at)
-        case ev.AllocationPaused():
-            _paused(state, event, at)
+        case ev.AllocationPaused() | ev.CheckpointRequested() | ev.CheckpointAdvanced() | ev.CheckpointEnded():
+            _evolve_running(state, event, at)
         case (
             ev.AllocationHeld()
             | ev.AllocationReleased()
@@ -81,6 +82,19 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             evolve_drift(state, event, at)
         case _:
             evolve_site(state, event)
+
+
+def _evolve_running(
+    state: State,
+    event: ev.AllocationPaused | ev.CheckpointRequested | ev.CheckpointAdvanced | ev.CheckpointEnded,
+    at: int,
+) -> None:
+    """What happens to a run that neither starts nor ends it."""
+    match event:
+        case ev.AllocationPaused():
+            _paused(state, event, at)
+        case _:
+            _change(state, event.number, **changed_by(state, event))
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
@@ -346,6 +360,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         started_at=old.started_at,
         intent=None,
         cancelled_by=event.by,
+        checkpoints=after_run(old, at),
         **_held(state, old),
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
@@ -394,6 +409,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         prologue_failures=old.prologue_failures + event.prologue_failed,
         avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,
         request=replace(old.request, exclude=(*old.request.exclude, event.avoid)) if event.avoid else old.request,
+        checkpoints=after_run(old, at),
     )
     _registry(state, old, at, event.elapsed_s)
     _give_back(state, old)

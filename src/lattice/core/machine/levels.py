@@ -76,6 +76,15 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.DropEviction,
         Occasion.PREEMPT,
         *(Setting(f"preemption.{name}") for name in Limits.__struct_fields__),
+        (cmd.SubmitAllocation, "checkpoint"),
+        (cmd.SubmitAllocation, "resume_from"),
+        cmd.RequestCheckpoint,
+        cmd.ReportCheckpoint,
+        cmd.ExpireCheckpoint,
+        Setting("checkpoint.root"),
+        Setting("checkpoint.timeout_s"),
+        Setting("checkpoint.keep"),
+        Setting("checkpoint.keep_bytes"),
     ),
 }
 

@@ -9,8 +9,8 @@ entry with a comment "only ..." is one that a rule guards.
 
 A node is alive (Unknown to Drained), gone (Down), or waits for a person (Failed, Quarantine). It gets work in Ready alone. A drain
 is remembered across Down, so that a node comes back drained. An allocation is before its run (Pending, Staging), active, Stopping,
-or at an end; ends are final, and a requeue goes back to Pending for another run. No entry leads to STAGING, CHECKPOINTING or
-SUSPENDED yet.
+or at an end; ends are final, and a requeue goes back to Pending for another run. Work that is asked for a checkpoint is Checkpointing
+until it is complete or has failed, and holds what it held. No entry leads to STAGING or SUSPENDED yet.
 See docs/architecture/core.md.
 """
 
@@ -56,6 +56,8 @@ class AllocationTrigger(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     REQUEUE = "requeue"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINTED = "checkpointed"  # complete, or failed: it runs on
 
 
 _T = NodeTrigger
@@ -107,6 +109,9 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     (A.PENDING, _U.PLACE): A.STARTING,
     (A.STAGING, _U.PLACE): A.STARTING,
     (A.STARTING, _U.STARTED): A.RUNNING,
+    (A.RUNNING, _U.CHECKPOINT): A.CHECKPOINTING,
+    (A.CHECKPOINTING, _U.CHECKPOINT): A.CHECKPOINTING,  # a repeated request joins the one that is open
+    (A.CHECKPOINTING, _U.CHECKPOINTED): A.RUNNING,
     **{(state, _U.STOP): A.STOPPING for state in (*_ACTIVE, A.STOPPING)},  # a stop may change its reason
     **{(state, _U.COMPLETE): A.COMPLETED for state in _ACTIVE},
     (A.STOPPING, _U.COMPLETE): A.COMPLETED,  # only a run that ended well before its rollback reached it

@@ -70,6 +70,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         },
         "object_store": {"directory": str(layout.objects)},
         "images": {"directory": str(layout.images)},
+        "checkpoint": {"root": str(layout.checkpoints)},
         "upgrade": {"auto_finalize": True},  # all servers are of this release
     }
     if len(places) > 1:
@@ -81,6 +82,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
             "relay_listen": f"{HOST}:0",
         }
     heading = "# Written by `lattice up` at each start; override single values with --set KEY=VALUE.\n"
+    layout.checkpoints.mkdir(mode=0o711, exist_ok=True)
     path = layout.config_of(place.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, (heading + yaml.safe_dump(config, sort_keys=False)).encode())

@@ -30,6 +30,7 @@ class Layout:
         self.agents = self.root / "agents"
         self.images = self.root / "images"  # the registry; the user fills it
         self.cache = self.root / "cache"  # of images, shared by all nodes
+        self.checkpoints = self.root / "checkpoints"  # of all work
 
     def log_of(self, role: str, name: str) -> Path:
         if role == "agent":

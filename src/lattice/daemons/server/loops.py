@@ -9,6 +9,7 @@ from typing import Protocol
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity.evictions import Evictions
+from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import Loop, keep_alive
@@ -49,6 +50,7 @@ from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.checkpoints import CheckpointLinks
 from lattice.ports.nodes.collecting import CollectingLinks
 from lattice.ports.nodes.health import CheckLinks
 from lattice.ports.nodes.inventories import InventoryLinks
@@ -65,7 +67,7 @@ from lattice.wire.slurm.variables import SlurmSettings
 _log = logging.getLogger(__name__)
 
 
-class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, Protocol):
+class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, CheckpointLinks, Protocol):
     """The interface to the agents that the loops need."""
 
 
@@ -122,6 +124,7 @@ class Loops:
         wire_up = WireUp(launch_key, self._host_of, hidden=bool(config.api.agent_listen))
         self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared, wire_up)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
+        self.checkpoints = CheckpointRequests(replica, links, clock, config.node_agent.order_retry_s)
         self._hear_nodes(replica, links, clock, timings, is_crowded)
         self._care_for_nodes(config, replica, clock, timings)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
@@ -157,6 +160,7 @@ class Loops:
             inventories=self.inventories,
             on_opened=self._node_opened,
             on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),
+            on_checkpoint=self.checkpoints.report,
         )
         self.node_watch = NodeWatch(
             replica,
@@ -212,6 +216,7 @@ class Loops:
 
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)
+        self.checkpoints.node_opened(node)
         self.scheduling.node_opened(node)
         self.steps.node_opened(node)
 
@@ -236,6 +241,7 @@ class Loops:
             self.scheduling,
             self.steps,
             self.dispatch,
+            self.checkpoints,
             self.node_watch,
             self.reconcile,
             self.wiping,

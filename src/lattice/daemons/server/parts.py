@@ -16,7 +16,7 @@ from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
-from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_safe
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_place, make_safe
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import failures, repeats
 from lattice.control.nodes.admission import NodeAdmissions
@@ -147,6 +147,7 @@ class ServerParts:
         auditing = await begin_auditing(config, replica, self.replica.clock, self.replica.epoch)
         await make_defaults(replica, wanted)
         await make_safe(replica, is_production=config.mode == "production")
+        await make_place(replica, config.checkpoint.root)
         self.loops = Loops(
             config,
             replica,

@@ -19,7 +19,9 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed
 from lattice.core.model.work.usage import NO_USAGE, Usage
+from lattice.ports.nodes.checkpoints import CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import Share
+from lattice.ports.nodes.run_keys import RunKey as RunKey
 
 OutputName = Literal["stdout", "stderr"]
 
@@ -46,16 +48,6 @@ class OutputPiece(Struct, frozen=True, kw_only=True):
 
 
 SignalTarget = Literal["all", "steps", "entrypoint"]
-
-
-class RunKey(Struct, frozen=True, order=True, gc=False):
-    """One start of one allocation; ordered by allocation, then by run."""
-
-    number: int
-    run: int
-
-    def __str__(self) -> str:
-        return f"{self.number}.{self.run}"
 
 
 class Phase(Enum):
@@ -172,6 +164,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     container: ContainerOrder | None = None
     scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
+    checkpoint: CheckpointSetup | None = None
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
     exposes: tuple[NamedPort, ...] = ()
 
@@ -546,6 +539,10 @@ class AgentSink(Protocol):
 
     def start_progress(self, node: str, session: int, progress: StartProgress) -> None:
         """Takes note of how far a start is; the time that it may take counts from now."""
+        ...
+
+    def checkpoint_report(self, node: str, session: int, report: CheckpointReport) -> None:
+        """Takes note of a checkpoint; the order is repeated until the state has it."""
         ...
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:

@@ -44,6 +44,7 @@ from lattice.ports.nodes.agents import (
     UpdateOrder,
     VariableChange,
 )
+from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
 from lattice.ports.nodes.steps import (
     AckOrder,
@@ -83,10 +84,13 @@ EARLY_SIGNAL = Plan(EarlySignal, pb.EarlySignal)
 IMAGE = Plan(ImageOrder, pb.Image)
 NAMED_PORT = Plan(NamedPort, pb.NamedPort)
 CONTAINER = Plan(ContainerOrder, pb.Container, IMAGE)
+CHECKPOINT_SETUP = Plan(CheckpointSetup, pb.CheckpointSetup)
+CHECKPOINT_RUN = Plan(CheckpointOrder, pb.CheckpointRun, RUN_KEY)
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
     RUN_KEY,
+    CHECKPOINT_SETUP,
     RUN_FILES,
     EARLY_SIGNAL,
     IMAGE,
@@ -122,9 +126,10 @@ COLLECTING_ORDERS: dict[str, Plan[Any, Any]] = {
     "collect": Plan(CollectOrder, pb.Collect),
     "report_to": Plan(ReportOrder, pb.ReportTo),
 }
+CHECKPOINT_ORDERS: dict[str, Plan[Any, Any]] = {"checkpoint_run": CHECKPOINT_RUN}
 _FIELDS = {
     plan.record: (field, plan.write)
-    for orders in (RUN_ORDERS, STEP_ORDERS, COLLECTING_ORDERS)
+    for orders in (RUN_ORDERS, STEP_ORDERS, COLLECTING_ORDERS, CHECKPOINT_ORDERS)
     for field, plan in orders.items()
 }
 
@@ -163,6 +168,7 @@ USAGE = Plan(Usage, pb.Usage, apart={"is_oom": "the report of a step says it as 
 GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
 MISSING_FEATURE = Plan(MissingFeature, pb.MissingFeature)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, NAMED_PORT, unknown={"phase": Phase.STARTING})
+CHECKPOINT_REPORT = Plan(CheckpointReport, pb.CheckpointReport, RUN_KEY)
 START_PROGRESS = Plan(StartProgress, pb.StartProgress, RUN_KEY)
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)
@@ -187,7 +193,7 @@ IMAGES_TOLD = Plan(
 GATHERED = Plan(Share, pb.Gathered)
 
 
-def order_message(order: Order | AnyStepOrder | CollectingOrder) -> pb.ServerMessage:
+def order_message(order: Order | CheckpointOrder | AnyStepOrder | CollectingOrder) -> pb.ServerMessage:
     field, write = _FIELDS[type(order)]
     return pb.ServerMessage(**{field: write(order)})
 

@@ -86,7 +86,7 @@ TELEMETRY_MODE_DEBUG: TelemetryMode
 TELEMETRY_MODE_AUDIT: TelemetryMode
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "telemetry_told", "run_figures")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "telemetry_told", "run_figures", "checkpoint_report")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +104,7 @@ class AgentMessage(_message.Message):
     PING_FIELD_NUMBER: _ClassVar[int]
     TELEMETRY_TOLD_FIELD_NUMBER: _ClassVar[int]
     RUN_FIGURES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_REPORT_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -121,10 +122,11 @@ class AgentMessage(_message.Message):
     ping: Ping
     telemetry_told: TelemetryTold
     run_figures: RunFigures
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ...) -> None: ...
+    checkpoint_report: CheckpointReport
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "set_telemetry")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "set_telemetry", "checkpoint_run")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +159,7 @@ class ServerMessage(_message.Message):
     ASK_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     STOP_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     SET_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_RUN_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -189,7 +192,8 @@ class ServerMessage(_message.Message):
     ask_telemetry: AskTelemetry
     stop_telemetry: StopTelemetry
     set_telemetry: SetTelemetry
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., set_telemetry: _Optional[_Union[SetTelemetry, _Mapping]] = ...) -> None: ...
+    checkpoint_run: CheckpointRun
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., set_telemetry: _Optional[_Union[SetTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ...) -> None: ...
 
 class OpenBulk(_message.Message):
     __slots__ = ("ticket", "purpose")
@@ -442,7 +446,7 @@ class Pong(_message.Message):
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -484,6 +488,7 @@ class StartRun(_message.Message):
     SCRATCH_MB_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_PREFIX_FIELD_NUMBER: _ClassVar[int]
     EXPOSES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -518,7 +523,8 @@ class StartRun(_message.Message):
     scratch_mb: int
     output_prefix: str
     exposes: _containers.RepeatedCompositeFieldContainer[NamedPort]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ...) -> None: ...
+    checkpoint: CheckpointSetup
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")
@@ -609,6 +615,70 @@ class PauseRun(_message.Message):
     key: RunKey
     paused: bool
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., paused: _Optional[bool] = ...) -> None: ...
+
+class CheckpointSetup(_message.Message):
+    __slots__ = ("strategy", "protocol", "signal", "directory", "root", "resume_from", "must_resume")
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
+    MUST_RESUME_FIELD_NUMBER: _ClassVar[int]
+    strategy: str
+    protocol: str
+    signal: int
+    directory: str
+    root: str
+    resume_from: str
+    must_resume: bool
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ...) -> None: ...
+
+class CheckpointRun(_message.Message):
+    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    APART_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    n: int
+    root: str
+    path: str
+    user: str
+    timeout_s: float
+    reason: str
+    protocol: str
+    signal: int
+    apart: bool
+    seal: bool
+    keep: _containers.RepeatedScalarFieldContainer[int]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CheckpointReport(_message.Message):
+    __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    n: int
+    phase: str
+    bytes: int
+    elapsed_s: float
+    message: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., phase: _Optional[str] = ..., bytes: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ...) -> None: ...
 
 class StopRun(_message.Message):
     __slots__ = ("key", "grace_s", "why", "submission")

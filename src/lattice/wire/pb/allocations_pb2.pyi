@@ -166,8 +166,18 @@ class DependencyFields(_message.Message):
     any_of: _containers.RepeatedCompositeFieldContainer[AlternativeFields]
     def __init__(self, ref: _Optional[str] = ..., condition: _Optional[str] = ..., delay: _Optional[str] = ..., any_of: _Optional[_Iterable[_Union[AlternativeFields, _Mapping]]] = ...) -> None: ...
 
+class CheckpointFields(_message.Message):
+    __slots__ = ("strategy", "protocol", "signal")
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    strategy: str
+    protocol: str
+    signal: str
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[str] = ...) -> None: ...
+
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +232,8 @@ class SubmitRequest(_message.Message):
     MUTEX_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -263,8 +275,10 @@ class SubmitRequest(_message.Message):
     mutex: str
     deadline: str
     keep_on_invalid_dependency: bool
+    checkpoint: CheckpointFields
+    resume_from: str
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -339,6 +353,26 @@ class ExposedView(_message.Message):
     protocol: str
     share: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, name: _Optional[str] = ..., port: _Optional[int] = ..., protocol: _Optional[str] = ..., share: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CheckpointStanding(_message.Message):
+    __slots__ = ("strategy", "protocol", "complete", "last_completed_at", "writing", "failures", "message", "resume_from")
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    LAST_COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    WRITING_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
+    strategy: str
+    protocol: str
+    complete: int
+    last_completed_at: str
+    writing: int
+    failures: int
+    message: str
+    resume_from: str
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., complete: _Optional[int] = ..., last_completed_at: _Optional[str] = ..., writing: _Optional[int] = ..., failures: _Optional[int] = ..., message: _Optional[str] = ..., resume_from: _Optional[str] = ...) -> None: ...
 
 class TaskCounts(_message.Message):
     __slots__ = ("size", "pending", "running", "completed", "failed", "cancelled", "concurrency", "pending_indices")
@@ -484,7 +518,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -546,6 +580,7 @@ class AllocationView(_message.Message):
     NO_PREEMPT_FIELD_NUMBER: _ClassVar[int]
     PREEMPTED_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
@@ -605,12 +640,13 @@ class AllocationView(_message.Message):
     no_preempt: bool
     preempted: int
     expose: _containers.RepeatedCompositeFieldContainer[ExposedView]
+    checkpoint: CheckpointStanding
     tasks: TaskCounts
     details: DetailsView
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -654,7 +690,7 @@ class SubmitResponse(_message.Message):
     def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
 
 class Submission(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -709,6 +745,8 @@ class Submission(_message.Message):
     MUTEX_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -750,8 +788,10 @@ class Submission(_message.Message):
     mutex: str
     deadline: str
     keep_on_invalid_dependency: bool
+    checkpoint: CheckpointFields
+    resume_from: str
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class SubmitBatchRequest(_message.Message):
     __slots__ = ("submissions", "request_id")
@@ -1826,6 +1866,66 @@ class RequeueRequest(_message.Message):
     hold: bool
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., hold: _Optional[bool] = ...) -> None: ...
 
+class RequestCheckpointRequest(_message.Message):
+    __slots__ = ("id", "wait", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    wait: float
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., wait: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CheckpointView(_message.Message):
+    __slots__ = ("n", "state", "run", "path", "reason", "requested_at", "completed_at", "bytes", "seconds", "nodes", "message")
+    N_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_AT_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    n: int
+    state: str
+    run: int
+    path: str
+    reason: str
+    requested_at: str
+    completed_at: str
+    bytes: int
+    seconds: float
+    nodes: int
+    message: str
+    def __init__(self, n: _Optional[int] = ..., state: _Optional[str] = ..., run: _Optional[int] = ..., path: _Optional[str] = ..., reason: _Optional[str] = ..., requested_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., bytes: _Optional[int] = ..., seconds: _Optional[float] = ..., nodes: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ListCheckpointsRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListCheckpointsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[CheckpointView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[CheckpointView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class GetCheckpointRequest(_message.Message):
+    __slots__ = ("id", "n", "wait")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    n: int
+    wait: float
+    def __init__(self, id: _Optional[str] = ..., n: _Optional[int] = ..., wait: _Optional[float] = ...) -> None: ...
+
 class UpdateRequest(_message.Message):
     __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name", "concurrency", "tags", "untag", "vcluster", "nodes", "max_nodes", "cpus", "memory", "gpus", "begin", "depends_on", "comment")
     class TagsEntry(_message.Message):
@@ -1874,7 +1974,7 @@ class UpdateRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., begin: _Optional[str] = ..., depends_on: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class CreateSessionRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1929,6 +2029,8 @@ class CreateSessionRequest(_message.Message):
     MUTEX_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -1970,8 +2072,10 @@ class CreateSessionRequest(_message.Message):
     mutex: str
     deadline: str
     keep_on_invalid_dependency: bool
+    checkpoint: CheckpointFields
+    resume_from: str
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class SessionTerminal(_message.Message):
     __slots__ = ("id", "step", "node", "state", "started_at", "ends_session")
@@ -2097,7 +2201,7 @@ class OpenSessionTerminalRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class DagAllocation(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run", "id", "nodes", "walltime")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "id", "nodes", "walltime")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2152,6 +2256,8 @@ class DagAllocation(_message.Message):
     MUTEX_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -2196,11 +2302,13 @@ class DagAllocation(_message.Message):
     mutex: str
     deadline: str
     keep_on_invalid_dependency: bool
+    checkpoint: CheckpointFields
+    resume_from: str
     dry_run: bool
     id: str
     nodes: str
     walltime: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
 
 class SubmitDagRequest(_message.Message):
     __slots__ = ("allocations", "name", "request_id", "tenant", "project", "vcluster", "cwd")

@@ -209,6 +209,21 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.RequeueRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
                 _registered_method=True)
+        self.RequestCheckpoint = channel.unary_unary(
+                '/lattice.v1.AllocationService/RequestCheckpoint',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.RequestCheckpointRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
+                _registered_method=True)
+        self.ListCheckpoints = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListCheckpoints',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListCheckpointsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.ListCheckpointsResponse.FromString,
+                _registered_method=True)
+        self.GetCheckpoint = channel.unary_unary(
+                '/lattice.v1.AllocationService/GetCheckpoint',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
+                _registered_method=True)
         self.Update = channel.unary_unary(
                 '/lattice.v1.AllocationService/Update',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.UpdateRequest.SerializeToString,
@@ -519,6 +534,27 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RequestCheckpoint(self, request, context):
+        """Ask a running allocation for a checkpoint; the work continues. One that is being written already is joined.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCheckpoints(self, request, context):
+        """List the checkpoints of an allocation: those that are kept, the newest that failed, and one that is being written.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCheckpoint(self, request, context):
+        """Get one checkpoint of an allocation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Update(self, request, context):
         """Change an allocation within the limits of its tenant and vCluster; what it asks of the machine, only while it is pending.
         """
@@ -780,6 +816,21 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.Requeue,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.RequeueRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'RequestCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestCheckpoint,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.RequestCheckpointRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.SerializeToString,
+            ),
+            'ListCheckpoints': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCheckpoints,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListCheckpointsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.ListCheckpointsResponse.SerializeToString,
+            ),
+            'GetCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCheckpoint,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.SerializeToString,
             ),
             'Update': grpc.unary_unary_rpc_method_handler(
                     servicer.Update,
@@ -1787,6 +1838,87 @@ class AllocationService:
             '/lattice.v1.AllocationService/Requeue',
             lattice_dot_v1_dot_allocations__pb2.RequeueRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/RequestCheckpoint',
+            lattice_dot_v1_dot_allocations__pb2.RequestCheckpointRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCheckpoints(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListCheckpoints',
+            lattice_dot_v1_dot_allocations__pb2.ListCheckpointsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.ListCheckpointsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/GetCheckpoint',
+            lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
             options,
             channel_credentials,
             insecure,

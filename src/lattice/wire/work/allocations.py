@@ -23,6 +23,7 @@ from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
@@ -216,6 +217,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
     preempted: int | UnsetType = UNSET  # how often it was
     expose: tuple[ExposedView, ...] | UnsetType = UNSET  # ports that have names
+    checkpoint: CheckpointStanding | UnsetType = UNSET  # of work that writes checkpoints, or began with one
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -346,6 +348,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         no_preempt=True if record.no_preempt else UNSET,
         preempted=record.preempted or UNSET,
         expose=exposed_views(record) or UNSET,
+        checkpoint=standing_of(record) or UNSET,
     )
 
 

@@ -14,6 +14,8 @@ from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
+from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
+from lattice.wire.checkpoints.checkpoints import CheckpointFields, read_way
 from lattice.wire.text.node_names import most_named, node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import TaskRange, read_tasks
@@ -149,6 +151,8 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mutex: str = ""  # one at a time of those with this name
     deadline: Short | None = None
     keep_on_invalid_dependency: bool = False
+    checkpoint: CheckpointFields | None = None  # how it is asked for checkpoints; None = it writes none
+    resume_from: Short = ""  # ID[:N]: begin with the newest complete checkpoint of that work, or with its number N
     dry_run: bool = False  # only say what would become of it
 
 
@@ -207,6 +211,8 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
             "lifecycle.type", f"reactive {NOT_YET}", hint="bounded, or unbounded with a fixed number of nodes"
         )
     tasks, concurrency = read_tasks(wanted.tasks)
+    way = read_way(wanted.checkpoint, in_container=bool(wanted.image))
+    features = (SCRATCH_FEATURE if wanted.scratch else "", CHECKPOINT_FEATURE if way is not None else "")
     return SubmitAllocation(
         name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
         user=by.user,
@@ -214,7 +220,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_request(wanted.resources, (*images.features, *((SCRATCH_FEATURE,) if wanted.scratch else ()))),
+        request=_request(wanted.resources, (*images.features, *filter(None, features))),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -235,6 +241,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         idle_end_s=_idle_end_s(wanted.idle_end, tasks),
         no_preempt=life.no_preempt,
         exposes=check_exposed(wanted.expose),
+        checkpoint=way,
     )
 
 

@@ -34,8 +34,8 @@ ALLOCATIONS = """
 Pending:       place>Starting fail>Failed cancel>Cancelled
 Staging:       place>Starting fail>Failed cancel>Cancelled
 Starting:      started>Running stop>Stopping complete>Completed fail>Failed requeue>Pending
-Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending
-Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending
+Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing
+Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing checkpointed>Running
 Suspended:     fail>Failed cancel>Cancelled
 Stopping:      stop>Stopping complete>Completed fail>Failed cancel>Cancelled requeue>Pending
 Completed:

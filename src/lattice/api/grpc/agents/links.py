@@ -24,6 +24,7 @@ from lattice.ports.nodes.agents import (
     OutputUnavailable,
     RunKey,
 )
+from lattice.ports.nodes.checkpoints import CheckpointOrder
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
 from lattice.ports.nodes.telemetry import TelemetryAsk, TelemetryTold
@@ -256,6 +257,10 @@ class AgentLinkTable:
             del self._links[link.node]
 
     def send(self, node: str, order: Order) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.is_confirmed and link.put(order_message(order))
+
+    def ask_checkpoint(self, node: str, order: CheckpointOrder) -> bool:
         link = self._links.get(node)
         return link is not None and link.is_confirmed and link.put(order_message(order))
 

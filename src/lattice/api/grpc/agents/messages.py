@@ -9,9 +9,11 @@ from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.ports.nodes.agents import NodeImagesTold, NodeUse, Phase, Registration, Report
+from lattice.ports.nodes.checkpoints import CheckpointReport
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
     CACHED_IMAGE,
+    CHECKPOINT_REPORT,
     COMING_IMAGE,
     FIGURES,
     GATHERED,
@@ -80,6 +82,18 @@ step_report_of = STEP_REPORT.reader(
     tasks=TASK_END.reader(texts=values.line, exit_code=values.exit_code, signal=values.signal),
     pmi=PMI_USE.reader(texts=values.line, seconds=values.seconds),
 )
+
+
+_checkpoint_of = CHECKPOINT_REPORT.reader(texts=values.line, seconds=values.seconds, bytes=values.amount)
+_CHECKPOINT_PHASES = ("done", "nothing", "failed", "sealed")
+
+
+def checkpoint_of(message: pb.CheckpointReport) -> CheckpointReport:
+    """Raises BadMessage for a phase that is none."""
+    report = _checkpoint_of(message)
+    if report.phase not in _CHECKPOINT_PHASES:
+        raise BadMessage(f'"{report.phase[:40]}" is no phase of a checkpoint')
+    return report
 
 
 _group_of = GROUP_USE.reader(

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from lattice.api.grpc.agents.bulk import UnknownTicket, Write
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import (
+    checkpoint_of,
     images_of,
     registration_of,
     report_of,
@@ -280,8 +281,8 @@ class LocalSession:
                 self._take_reports(message.run_reports.reports)
             case "output_chunk":
                 link.take_chunk(message.output_chunk)
-            case "step_report":
-                self._service.step_report(self._node, self._session, step_report_of(message.step_report))
+            case "step_report" | "checkpoint_report":
+                self._take_told(message)
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
             case "measured" | "images_told" | "telemetry_told":
@@ -293,6 +294,14 @@ class LocalSession:
                     await self._confirm(link)
             case _:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
+
+    def _take_told(self, message: pb.AgentMessage) -> None:
+        """What the node says of steps and of checkpoints; an order follows, or is repeated."""
+        if message.HasField("checkpoint_report"):
+            report = checkpoint_of(message.checkpoint_report)
+            self._service.checkpoint_report(self._node, self._session, report)
+            return
+        self._service.step_report(self._node, self._session, step_report_of(message.step_report))
 
     def _take_standing(self, message: pb.AgentMessage, link: Link) -> None:
         """What the node is, how its checks stand, how far its starts are, and how far away this server is."""

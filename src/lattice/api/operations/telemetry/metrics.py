@@ -25,7 +25,7 @@ from lattice.core.model.telemetry.catalogue import METRICS, SHOWN
 from lattice.core.model.telemetry.modes import Mode
 from lattice.core.model.telemetry.windows import WINDOW_MS
 from lattice.core.model.units import format_duration
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import TelemetryAsk
 from lattice.wire.bounds import Condition, Short
@@ -187,7 +187,7 @@ async def running_metrics(context: Context, request: RunningMetricsQuery) -> Run
 
 
 def _is_listed(context: Context, allocation: Allocation, *, everybody: bool) -> bool:
-    if allocation.state is not AllocationState.RUNNING:
+    if not allocation.is_running:
         return False
     if allocation.user == context.user and not everybody:
         return allocation.tenant in context.identity.tenants or context.covers(

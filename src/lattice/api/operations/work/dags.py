@@ -133,6 +133,8 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
         tenant=context.chosen_tenant(Permission.SUBMIT, wanted.submission.tenant),
         vcluster=context.default_vcluster,
     )
+    if wanted.submission.resume_from:
+        raise BadField(f'allocation "{wanted.ref}"', "resume_from is not possible in a DAG", hint="submit it by itself")
     try:
         submission = with_image_fields(wanted.submission)
         command = submit_command(submission, submitter, await resolve_images(context, submission))

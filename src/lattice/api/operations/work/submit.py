@@ -10,6 +10,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_number, view_of
 from lattice.api.limits import MAX_READ_HERE
 from lattice.api.pacing import in_thread
+from lattice.api.submit.checkpoints import with_resume_point
 from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
@@ -57,6 +58,8 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     await settle_images(context, prepared, request.uenv)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
+    if request.resume_from:
+        prepared.command = await with_resume_point(context, prepared.command, request.resume_from)
     return prepared
 
 

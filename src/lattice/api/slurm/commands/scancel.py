@@ -138,7 +138,7 @@ def _running(context: Context, found: Found, positions: Intervals) -> list[Found
     wanted = positions or ((0, record.size),)
     numbers = (record.number + 1 + place for start, stop in wanted for place in range(start, stop))
     records = (context.state.allocations.get(number) for number in numbers)
-    return [Found(each) for each in records if each is not None and each.state is AllocationState.RUNNING]
+    return [Found(each) for each in records if each is not None and each.is_running]
 
 
 def _end_step(context: Context, line: Line, found: Found, word: JobWord, notes: _Notes) -> None:

@@ -117,7 +117,7 @@ async def _confirmed(context: Context, text: str) -> Allocation:
     record = found.record
     if found.is_ended:
         raise Fault(f"{head}Job/step already completing or completed", expired)
-    if not isinstance(record, Allocation) or record.state not in (AllocationState.RUNNING, AllocationState.STARTING):
+    if not isinstance(record, Allocation) or not (record.is_running or record.state is AllocationState.STARTING):
         raise Fault(f"{head}Job is pending execution", expired)
     return record
 

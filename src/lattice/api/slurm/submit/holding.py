@@ -13,7 +13,7 @@ from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.api.submit.site_images import settle_images
 from lattice.core.machine.commands import CancelAllocation
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.agents import FinishOrder, RunKey
 from lattice.slurm.faults import Fault
 from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
@@ -96,7 +96,7 @@ async def granted(context: Context, number: int, timeout_s: float, program: str)
         if found is None or found.is_ended or found.head.user != context.user:
             raise Fault(f"{program}: error: Job allocation {number} has been revoked")
         record = found.record
-        if isinstance(record, Allocation) and record.state is AllocationState.RUNNING:
+        if isinstance(record, Allocation) and record.is_running:
             return record
         left = deadline - clock.monotonic_s()
         # Nothing may be awaited between looking and waiting, or a change could slip through.

@@ -23,7 +23,7 @@ from lattice_sdk.models.runs import LiveUsage
 
 ONE_PAGE = 10000
 REFRESH_S = 5.0
-RUNNING = "Running"
+RUNNING = ("Running", "Checkpointing")
 SHORTEST_S = 1.0
 
 
@@ -159,7 +159,7 @@ def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanat
 
 def _live_usage(allocation: Allocation, context: Context) -> LiveUsage | None:
     """What it uses now; None where it does not run, or where the server is of a release that cannot say it."""
-    if allocation.state != RUNNING or allocation.task_counts is not None:
+    if allocation.state not in RUNNING or allocation.task_counts is not None:
         return None
     try:
         return context.client.live_usage(allocation.id)

@@ -24,7 +24,6 @@ from lattice_sdk.models.records import Allocation, Explanation, Submission
 NOT_YET = (
     "--data-mount",
     "--network-domain",
-    "--checkpoint",
     "--checkpoint-port",
     "--reactive",
     "--min-nodes",
@@ -222,6 +221,22 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
         help="cancel it after this long without input, step or use of a CPU, as in 2h; terminals tell 5 minutes before",
     )
     add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="if it exceeds a quota: reject or queue")
+    _fill_checkpoints(group)
+
+
+def _fill_checkpoints(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--checkpoint",
+        metavar="HOW",
+        help="ask it for checkpoints: auto, manual or none, by signal or shmem, or both as in manual,shmem",
+    )
+    add("--checkpoint-signal", metavar="SIG", help="signal that asks for a checkpoint (default: USR1)")
+    add(
+        "--resume-from",
+        metavar="ID[:N]",
+        help="begin with the newest complete checkpoint of your work ID, or with its N-th",
+    )
 
 
 def complete(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:

@@ -118,7 +118,7 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
     open_parts = [part for part in record.parts if part.phase is not PartPhase.ENDED]
     if not open_parts:
         yield f"{label} is {record.state} though all its parts have ended"
-    if record.state is AllocationState.RUNNING and _assigned(record.parts):
+    if record.is_running and _assigned(record.parts):
         yield f"{label} is Running before all its parts are"
     if (record.state is AllocationState.STOPPING) != (record.intent is not None):
         yield f"{label} is {record.state} with intent {record.intent}"

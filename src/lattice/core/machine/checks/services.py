@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lattice.core.machine.parts.services import ServiceKey
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState, Lifecycle
+from lattice.core.model.work.allocations import Allocation, Lifecycle
 
 
 def check_services(state: State) -> Iterator[str]:
@@ -22,6 +22,6 @@ def check_services(state: State) -> Iterator[str]:
             yield f"service {key.name} of tenant {key.tenant} is not what its allocations offer"
         if len({record.user for record in live.values()}) > 1:
             yield f"service {key.name} of tenant {key.tenant} has several owners"
-        running = sorted(number for number, record in live.items() if record.state is AllocationState.RUNNING)
+        running = sorted(number for number, record in live.items() if record.is_running)
         if [record.number for record in state.services.running(key)] != running:
             yield f"service {key.name} is not registered as {', '.join(map(allocation_id, running)) or 'nothing'} runs it"

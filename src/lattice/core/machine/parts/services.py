@@ -7,7 +7,7 @@ while such an allocation is Running (invariant 12). See docs/architecture/regist
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lattice.core.model.work.allocations import Allocation, AllocationState, Lifecycle
+from lattice.core.model.work.allocations import Allocation, Lifecycle
 from lattice.core.model.work.exposure import Exposed
 
 
@@ -31,7 +31,7 @@ def offers(record: Allocation) -> bool:
 
 
 def is_registered(record: Allocation) -> bool:
-    return record.state is AllocationState.RUNNING and offers(record)
+    return record.is_running and offers(record)
 
 
 def endpoints_of(record: Allocation, exposed: Exposed) -> tuple[Endpoint, ...]:
@@ -70,7 +70,7 @@ class ServiceNames:
 
     def running(self, key: ServiceKey) -> list[Allocation]:
         """The allocations behind a name of the registry, by number; none = it is not in the registry."""
-        found = [each for each in self._live.get(key, {}).values() if each.state is AllocationState.RUNNING]
+        found = [each for each in self._live.get(key, {}).values() if each.is_running]
         return sorted(found, key=lambda each: each.number)
 
     def registered(self) -> Iterator[tuple[ServiceKey, list[Allocation]]]:

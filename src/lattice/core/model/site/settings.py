@@ -7,6 +7,7 @@ from msgspec import Struct
 from lattice.slurm.text.hostlists import BadHostlist, expand
 
 MAX_TEXT = 65_536
+MAX_PATH = 512
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 # Operations that these would limit do not exist yet.
 _LIMITS_OF_NOTHING = frozenset(
@@ -21,7 +22,7 @@ DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    kind: str  # "seconds", "count", "bool", "text", "nodes", "flags" or "choice"
+    kind: str  # "seconds", "count", "bool", "text", "path", "nodes", "flags" or "choice"
     default: str
     help: str
     flags: tuple[str, ...] = ()  # those that it may name
@@ -109,6 +110,18 @@ SETTINGS: dict[str, Setting] = {
     ),
     "node.boot_timeout_s": Setting(kind="seconds", default="600", help="a node not Ready by then failed to boot"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
+    "checkpoint.root": Setting(
+        kind="path", default="", help="directory of all checkpoints, the same on every node; empty = there are none"
+    ),
+    "checkpoint.timeout_s": Setting(
+        kind="seconds",
+        default="600",
+        help="a checkpoint that takes longer has failed; half as long again with progress",
+    ),
+    "checkpoint.keep": Setting(kind="count", default="2", help="complete checkpoints that are kept per allocation"),
+    "checkpoint.keep_bytes": Setting(
+        kind="count", default="0", help="bytes of those together; the newest one is always kept, 0 = no limit"
+    ),
     "terminal.keep": Setting(
         kind="seconds", default="900", help="a terminal without a client is hung up after this time"
     ),
@@ -158,6 +171,8 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         good = not value or all(flag in setting.flags for flag in value.split(","))
     elif setting.kind == "choice":
         good = value in setting.flags
+    elif setting.kind == "path":
+        good = not value or _is_path(value)
     elif setting.kind == "text":
         good = len(value) <= MAX_TEXT and value.isprintable()
     else:
@@ -171,8 +186,15 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         "nodes": "names of nodes, as in n1,n[3-5]",
         "flags": f"some of {', '.join(setting.flags)}, apart by commas",
         "choice": f"one of {', '.join(setting.flags)}",
+        "path": f"an absolute path without . and .., quotes and backslashes, of up to {MAX_PATH} characters",
     }.get(setting.kind, f"up to {MAX_TEXT:,} printable characters")
     return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default or 'none'}."
+
+
+def _is_path(value: str) -> bool:
+    parts = value.split("/")[1:]
+    is_plain = value.startswith("/") and value.isprintable() and len(value) <= MAX_PATH and not {*value} & {*'"\\'}
+    return is_plain and not {".", ".."} & set(parts) and any(parts)
 
 
 def _is_node_set(value: str) -> bool:

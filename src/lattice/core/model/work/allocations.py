@@ -9,6 +9,7 @@ from lattice.core.model import intervals
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.checkpoints import NO_CHECKPOINTS, Checkpoints
 from lattice.core.model.work.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
 from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify
@@ -33,6 +34,8 @@ TERMINAL = frozenset({AllocationState.COMPLETED, AllocationState.FAILED, Allocat
 HOLDING = frozenset(
     {AllocationState.STARTING, AllocationState.RUNNING, AllocationState.CHECKPOINTING, AllocationState.STOPPING}
 )
+
+RUNNING = frozenset({AllocationState.RUNNING, AllocationState.CHECKPOINTING})
 
 
 class Cause(StrEnum):
@@ -200,6 +203,12 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     no_preempt: bool = False  # never taken off its nodes for other work
     preempted: int = 0  # how often it was
     exposes: tuple[Exposed, ...] = ()  # ports that have names
+    checkpoints: Checkpoints = NO_CHECKPOINTS
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its processes do their work, be it while they write a checkpoint."""
+        return self.state in RUNNING
 
     @property
     def is_terminal(self) -> bool:

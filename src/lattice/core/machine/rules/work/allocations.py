@@ -85,7 +85,7 @@ def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
 
 
 def _can_requeue(allocation: Allocation) -> bool:
-    return allocation.state in (AllocationState.STARTING, AllocationState.RUNNING)
+    return allocation.is_running or allocation.state is AllocationState.STARTING
 
 
 def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rejected:

@@ -79,7 +79,7 @@ def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events
     """A fraction of the walltime has passed; sent once per run, and only to subscribers."""
     record = state.allocations.get(command.number)
     occasion = NEAR_LIMIT.get(command.percent)
-    if record is None or occasion is None or record.state is not AllocationState.RUNNING or record.run != command.run:
+    if record is None or occasion is None or not record.is_running or record.run != command.run:
         return ()
     if record.notify is None or occasion not in record.notify.on or command.percent <= record.limit_noted:
         return ()

@@ -150,7 +150,7 @@ def requeue_tasks(state: State, group: TaskGroup, wanted: Intervals, *, hold: bo
     running = [
         task
         for task in live_tasks(state, group)
-        if _is_among(task, wanted) and task.state in (AllocationState.STARTING, AllocationState.RUNNING)
+        if _is_among(task, wanted) and (task.is_running or task.state is AllocationState.STARTING)
     ]
     if not running:
         return _nothing(group, wanted, "has no running task", "none of these tasks is running")

@@ -110,7 +110,7 @@ def lose(state: State, command: cmd.LosePart, at: int) -> Events:
 def expire(state: State, command: cmd.ExpireAllocation) -> Events | Rejected:
     """The server's own check of the walltime. Nodes end work by themselves; this is for those that did not."""
     allocation = state.allocations.get(command.number)
-    stale = allocation is None or allocation.run != command.run or allocation.state is not AllocationState.RUNNING
+    stale = allocation is None or allocation.run != command.run or not allocation.is_running
     if stale:
         return Rejected(code="stale", message=f"{allocation_id(command.number)} is not at run {command.run}")
     return (ev.AllocationStopping(number=command.number, intent=StopIntent.WALLTIME),)

@@ -16,6 +16,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.parts.services import ServiceKey
 from lattice.core.machine.rules import exposure, sensitive
+from lattice.core.machine.rules.checkpoints import submissions as checkpoints
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
@@ -74,6 +75,7 @@ def judge(
         or _check_limits(state, command, vcluster)
         or sessions.check_session(state, command, vcluster)
         or exposure.check_exposes(state, command, vcluster, batch.services)
+        or checkpoints.check(state, command)
         or _check_claim(state, command, vcluster)
         or _check_quota(state, command, tenant)
     )
@@ -256,6 +258,7 @@ def _record(
         exposes=command.exposes,
         dag=batch.dag,
         dag_ref=dag_ref,
+        checkpoints=checkpoints.checkpoints_of(command, at),
     )
 
 

@@ -1,0 +1,274 @@
+"""Asks runs of this node for checkpoints and tells the servers what came of it (docs/architecture/checkpoints.md).
+
+The request lies in place before the work hears of it, and on disk: an agent that follows one that died continues where that one was.
+A server repeats its order until it has heard the answer, and every repetition of an order that was carried out is answered again.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.checkpoints import directories, shared_memory
+from lattice.agent.checkpoints.control import (
+    SHM,
+    SHMEM,
+    Request,
+    control_folder,
+    note_hinted,
+    read_request,
+    was_hinted,
+    write_request,
+)
+from lattice.agent.shim_client import ShimMessage
+from lattice.core.model.work.checkpoints import EXTENSION, CheckpointPhase
+from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport
+from lattice.ports.nodes.run_keys import RunKey
+from lattice.wire.agents.messages import CHECKPOINT_REPORT, CHECKPOINT_RUN
+from lattice.wire.pb import agent_pb2 as pb
+
+FEATURE = "checkpoint"  # of a node that asks its work for checkpoints
+LOOK_S = 0.02  # between two looks for an answer; grows with the time that it takes
+MAX_LOOK_S = 0.5
+LOOK_SHARE = 0.02
+SHIM_WITHIN_S = 10.0
+STORAGE_WITHIN_S = 30.0
+RISING_SHARE = 0.25  # of the time limit: progress within that time is progress
+MAX_OPEN = 4096
+
+_log = logging.getLogger(__name__)
+_P = CheckpointPhase
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the request on this node."""
+
+    phase: CheckpointPhase
+    message: str = ""
+    bytes: int = 0
+    elapsed_s: float = 0.0
+
+
+class _Open(msgspec.Struct, kw_only=True):
+    n: int
+    answer: Answer | None = None
+
+
+class Checkpointing:
+    """`ask` reaches the shim; `owner_of` gives uid and gid of an account or raises OSError; `is_alive` says whether anything of a run lives here."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        node_id: str,
+        owner_of: Callable[[str], tuple[int, int]],
+        ask: Callable[[dict[str, object], Callable[[ShimMessage], None] | None], None],
+        post: Callable[[pb.AgentMessage], None],
+        spawn: Callable[[Coroutine[None, None, None]], None],
+        is_alive: Callable[[RunKey], bool],
+    ) -> None:
+        self._state_dir = state_dir
+        self._node_id = node_id
+        self._owner_of = owner_of
+        self._ask = ask
+        self._post = post
+        self._spawn = spawn
+        self._is_alive = is_alive
+        self._open: dict[RunKey, _Open] = {}
+
+    def received(self, message: pb.ServerMessage) -> bool:
+        """Whether it was an order about checkpoints."""
+        if not message.HasField("checkpoint_run"):
+            return False
+        order = CHECKPOINT_RUN.read(message.checkpoint_run)
+        if order.seal:
+            self._spawn(self._seal(order))
+            return True
+        known = self._open.get(order.key)
+        if known is None or known.n < order.n:
+            while len(self._open) >= MAX_OPEN:
+                del self._open[next(iter(self._open))]
+            self._open[order.key] = _Open(n=order.n)
+            self._spawn(self._carry_out(order))
+        elif known.n == order.n and known.answer is not None:
+            self._tell(order, known.answer)
+        return True
+
+    def _tell(self, order: CheckpointOrder, answer: Answer) -> None:
+        report = CheckpointReport(
+            key=order.key,
+            n=order.n,
+            phase=answer.phase.value,
+            bytes=answer.bytes,
+            elapsed_s=answer.elapsed_s,
+            message=answer.message,
+        )
+        self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
+
+    async def _carry_out(self, order: CheckpointOrder) -> None:
+        known = self._open[order.key]
+        try:
+            known.answer = await self._answer(order)
+        except OSError as error:
+            # Storage or shim away: nothing was said, so the order comes again.
+            _log.warning("checkpoint %d of run %s has to wait: %s", order.n, order.key, str(error) or "no answer")
+        if known.answer is None:
+            if self._open.get(order.key) is known:
+                del self._open[order.key]
+            return
+        self._tell(order, known.answer)
+
+    async def _answer(self, order: CheckpointOrder) -> Answer | None:
+        """None when nothing of the run is left that could be asked: the servers learn its end by other ways."""
+        folder = control_folder(self._state_dir, order.key)
+        members = await self._members(order, 0)
+        if not members.members:
+            return Answer(phase=_P.NOTHING)
+        if not folder.is_dir():
+            return Answer(phase=_P.NOTHING, message="its processes were not started with checkpoints")
+        async with asyncio.timeout(STORAGE_WITHIN_S):
+            request, gid = await asyncio.to_thread(self._put_in_place, order, folder)
+        if not was_hinted(folder, order.n):
+            refusal = await self._hint(order, folder, request)
+            if refusal is not None:
+                return refusal
+            note_hinted(folder, order.n)
+        return await _Watch(order, folder, request, gid, self._is_alive).answer()
+
+    def _put_in_place(self, order: CheckpointOrder, folder: Path) -> tuple[Request, int]:
+        owner = self._owner_of(order.user)
+        before = read_request(folder)
+        if before is not None and before.n == order.n:
+            return before, owner[1]
+        path = directories.make_checkpoint(order.root, order.path, owner, self._node_id if order.apart else "")
+        now = time.time()
+        request = Request(n=order.n, path=path, deadline=now + order.timeout_s, reason=order.reason, asked=now)
+        write_request(folder, request, owner[1])
+        return request, owner[1]
+
+    async def _hint(self, order: CheckpointOrder, folder: Path, request: Request) -> Answer | None:
+        if order.protocol == SHMEM:
+            shared_memory.ask(folder / SHM, order.n, int(request.deadline * 1000))
+            return None
+        caught = await self._members(order, order.signal)
+        if caught.pids:
+            return None
+        return Answer(phase=_P.NOTHING, message=f"none of its processes catches signal {order.signal}")
+
+    async def _members(self, order: CheckpointOrder, number: int) -> ShimMessage:
+        """The shim's answer to a hint; raises TimeoutError."""
+        answer: asyncio.Future[ShimMessage] = asyncio.get_running_loop().create_future()
+
+        def take(message: ShimMessage) -> None:
+            if not answer.done():
+                answer.set_result(message)
+
+        body: dict[str, object] = {"op": "hint", "number": order.key.number, "run": order.key.run, "signal": number}
+        self._ask(body, take)
+        async with asyncio.timeout(SHIM_WITHIN_S):
+            told = await answer
+        if told.members is None:
+            raise OSError(told.error or "the shim of this node is older than its agent")
+        return told
+
+    async def _seal(self, order: CheckpointOrder) -> None:
+        try:
+            async with asyncio.timeout(STORAGE_WITHIN_S):
+                size = await asyncio.to_thread(self._complete, order)
+        except OSError as error:
+            _log.warning("checkpoint %d of run %s has to wait: %s", order.n, order.key, str(error) or "no answer")
+            return
+        self._tell(order, Answer(phase=_P.SEALED, bytes=size))
+
+    def _complete(self, order: CheckpointOrder) -> int:
+        owner = self._owner_of(order.user)
+        size = directories.size_of(order.path)
+        manifest = directories.Manifest(
+            allocation=Path(order.path).parent.parent.name,
+            n=order.n,
+            run=order.key.run,
+            nodes=order.nodes,
+            bytes=size,
+            completed_at=int(time.time()),
+        )
+        directories.seal(order.root, order.path, owner, manifest)
+        removed = directories.remove_others(order.root, order.path, set(order.keep))
+        if removed:
+            _log.info("removed checkpoints %s of run %s", removed, order.key)
+        return size
+
+
+class _Watch:
+    """Waits for the answer of the work."""
+
+    def __init__(
+        self, order: CheckpointOrder, folder: Path, request: Request, gid: int, is_alive: Callable[[RunKey], bool]
+    ) -> None:
+        self._order = order
+        self._folder = folder
+        self._request = request
+        self._gid = gid
+        self._is_alive = is_alive
+        self._limit_s = max(0.1, request.deadline - request.asked)
+        self._is_extended = False
+        self._progress = 0
+        self._rose_at = request.asked
+
+    async def answer(self) -> Answer | None:
+        measured_s = 0.0
+        while True:
+            # In this order: what was written last is seen even if the process has gone since.
+            alive = self._is_alive(self._order.key)
+            said, text = await asyncio.to_thread(self._look)
+            now = time.time()
+            elapsed_s = max(0.0, now - self._request.asked)
+            if said == "done":
+                size = await asyncio.to_thread(directories.size_of, self._request.path)
+                return Answer(phase=_P.DONE, bytes=size, elapsed_s=elapsed_s)
+            if said == "failed":
+                return Answer(phase=_P.FAILED, message=text or "the work says that it failed", elapsed_s=elapsed_s)
+            if not alive:
+                return None
+            if now - measured_s >= self._limit_s * RISING_SHARE / 5:
+                measured_s = now
+                await self._measure(now)
+            if now >= self._request.deadline and not self._extend(now):
+                message = f"not complete within {elapsed_s:.0f} s"
+                return Answer(phase=_P.FAILED, message=message, elapsed_s=elapsed_s)
+            await asyncio.sleep(min(MAX_LOOK_S, max(LOOK_S, elapsed_s * LOOK_SHARE)))
+
+    def _look(self) -> tuple[str, str]:
+        if self._order.protocol != SHMEM:
+            return directories.answer_in(self._request.path)
+        standing = shared_memory.read(self._folder / SHM)
+        if standing is None:
+            return "failed", "its shared memory is damaged"
+        if standing.done == self._order.n:
+            return "done", ""
+        if standing.failed == self._order.n:
+            return "failed", directories.answer_in(self._request.path)[1]
+        return "", ""
+
+    async def _measure(self, now: float) -> None:
+        progress = await asyncio.to_thread(self._measured)
+        if progress > self._progress:
+            self._progress, self._rose_at = progress, now
+
+    def _measured(self) -> int:
+        """Any figure that rises while the work writes."""
+        size = directories.size_of(self._request.path)
+        standing = shared_memory.read(self._folder / SHM) if self._order.protocol == SHMEM else None
+        return size + (standing.per_mille if standing is not None else 0)
+
+    def _extend(self, now: float) -> bool:
+        """Half as long again, once, while it makes progress."""
+        if self._is_extended or now - self._rose_at > self._limit_s * RISING_SHARE:
+            return False
+        self._is_extended = True
+        deadline = self._request.deadline + self._limit_s * EXTENSION
+        self._request = msgspec.structs.replace(self._request, deadline=deadline)
+        write_request(self._folder, self._request, self._gid)
+        return True

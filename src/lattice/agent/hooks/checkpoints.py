@@ -1,0 +1,72 @@
+"""A run that can be asked for checkpoints: its directory below the site's root, and the place where it finds requests.
+
+Checkpoints stay when the run ends; only what belongs to the run on this node is removed.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import cast
+
+from lattice.agent.checkpoints.control import RESUME_FROM, make_control, remove_control
+from lattice.agent.checkpoints.directories import is_complete, make_base
+from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
+from lattice.ports.nodes.agents import StartOrder
+
+CHECKPOINT_TIMEOUT_S = 60.0  # a file system that does not answer
+
+
+class CheckpointHook:
+    """`state_dir` is the agent's own."""
+
+    name = "checkpoint"
+    timeout_s = CHECKPOINT_TIMEOUT_S
+    undoes_unrecorded = False
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+
+    def applies(self, order: StartOrder) -> bool:
+        return order.checkpoint is not None
+
+    async def prepare(self, launch: Launch) -> None:
+        setup = launch.order.checkpoint
+        if setup is None:
+            return
+        if setup.resume_from:
+            await self._resume(launch, setup.resume_from, must=setup.must_resume)
+        if not setup.strategy:
+            return
+        launch.leave({"run": str(launch.order.key)})
+        try:
+            await asyncio.to_thread(make_base, setup.root, setup.directory, launch.owner[1])
+            await asyncio.to_thread(make_control, launch.order, self._state_dir, launch.owner)
+        except OSError as error:
+            raise HookFailed(f"checkpoint: cannot make {setup.directory}: {error.strerror or error}") from error
+        if launch.order.container is not None:
+            launch.add_mount("bind", setup.directory, setup.directory)
+
+    async def _resume(self, launch: Launch, path: str, *, must: bool) -> None:
+        """A checkpoint of its own that is gone costs the work its progress, not its life; one that was asked for must be there."""
+        if await asyncio.to_thread(is_complete, path):
+            if launch.order.container is not None:
+                launch.add_mount("bind", path, path)
+            return
+        if must:
+            raise RunImpossible(f"checkpoint: there is no complete checkpoint in {path} on this node")
+        cast("dict[str, str]", launch.request["env"]).pop(RESUME_FROM, None)
+        await asyncio.to_thread(
+            _say, str(launch.request["dir"]), f"lattice: checkpoint {path} is gone, starting from the beginning\n"
+        )
+
+    async def undo(self, finished: Finished) -> None:
+        if finished.left.get("run") == str(finished.key):
+            await asyncio.to_thread(remove_control, self._state_dir, finished.key)
+
+
+def _say(folder: str, text: str) -> None:
+    fd = os.open(f"{folder}/stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

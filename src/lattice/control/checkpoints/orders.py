@@ -1,0 +1,95 @@
+"""Orders about checkpoints as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
+
+from lattice.core.machine.state import State
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.checkpoints import (
+    EXTENSION,
+    KEEP,
+    KEEP_BYTES,
+    ROOT,
+    Checkpoint,
+    CheckpointPhase,
+    OpenCheckpoint,
+    base_directory,
+    kept_after,
+)
+from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointSetup
+from lattice.ports.nodes.run_keys import RunKey
+
+SLACK_S = 15.0  # for reports that are on their way
+
+
+def checkpoint_setup(state: State, allocation: Allocation) -> CheckpointSetup | None:
+    """What a node needs to know when it starts the run; None for work that has nothing to do with checkpoints."""
+    known = allocation.checkpoints
+    way, resume = known.way, known.resume_path
+    if way is None and not resume:
+        return None
+    root = setting_value(state.settings, ROOT)
+    label = allocation_id(allocation.number)
+    return CheckpointSetup(
+        strategy="" if way is None else way.strategy.value,
+        protocol="" if way is None else way.protocol.value,
+        signal=0 if way is None else way.signal,
+        directory="" if way is None else base_directory(root, allocation.tenant, allocation.project, label),
+        root=root,
+        resume_from=resume,
+        must_resume=known.newest is None and known.resume_from is not None,
+    )
+
+
+def checkpoint_orders(state: State, allocation: Allocation, now: int) -> list[tuple[str, CheckpointOrder]]:
+    """What each node is to do now for the open checkpoint of the allocation."""
+    checkpoint, way = allocation.checkpoints.open, allocation.checkpoints.way
+    if checkpoint is None or way is None:
+        return []
+    label = allocation_id(allocation.number)
+    below = base_directory("", allocation.tenant, allocation.project, label)
+    order = CheckpointOrder(
+        key=RunKey(allocation.number, checkpoint.run),
+        n=checkpoint.n,
+        root=checkpoint.path.removesuffix(f"{below}/{checkpoint.n}"),
+        path=checkpoint.path,
+        user=allocation.account,
+        timeout_s=max(0.0, (checkpoint.deadline_at - now) / 1000),
+        reason=checkpoint.reason.value,
+        protocol=way.protocol.value,
+        signal=way.signal,
+        apart=allocation.per_node and len(allocation.nodes) > 1,
+    )
+    if checkpoint.sealer:
+        return [(checkpoint.sealer, _sealing(state, allocation, checkpoint, order))]
+    return [(each.node, order) for each in checkpoint.nodes if each.phase is CheckpointPhase.ASKED]
+
+
+def _sealing(state: State, allocation: Allocation, open_: OpenCheckpoint, order: CheckpointOrder) -> CheckpointOrder:
+    wrote = [each for each in open_.nodes if each.phase is CheckpointPhase.DONE]
+    this = Checkpoint(
+        n=open_.n,
+        run=open_.run,
+        path=open_.path,
+        asked_at=open_.asked_at,
+        ended_at=open_.asked_at,
+        bytes=sum(each.bytes for each in wrote),
+    )
+    count = int(setting_value(state.settings, KEEP))
+    stay = kept_after((*allocation.checkpoints.kept, this), count, int(setting_value(state.settings, KEEP_BYTES)))
+    return CheckpointOrder(
+        key=order.key,
+        n=order.n,
+        root=order.root,
+        path=order.path,
+        user=order.user,
+        reason=order.reason,
+        seal=True,
+        keep=tuple(each.n for each in stay if each.n != open_.n),
+        nodes=tuple(each.node for each in wrote),
+    )
+
+
+def given_up_at(checkpoint: OpenCheckpoint) -> int:
+    """When no node can have anything more to say: it may take half as long again while it makes progress."""
+    limit_ms = checkpoint.deadline_at - checkpoint.asked_at
+    return checkpoint.deadline_at + int(limit_ms * EXTENSION + SLACK_S * 1000)

@@ -1,0 +1,165 @@
+"""Requests for checkpoints, what nodes say of them, and what each comes to.
+
+One request at a time per allocation. It is complete when every node that could answer is done and the MANIFEST is in place; one node
+that failed fails it. Neither end changes anything about the work itself, which continues. A request outlives the order to stop
+the work: what is complete before the last process has gone counts. See docs/architecture/checkpoints.md.
+"""
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.state import State
+from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.checkpoints import (
+    MAX_MESSAGE,
+    ROOT,
+    TIMEOUT_S,
+    Checkpoint,
+    CheckpointPhase,
+    NodeCheckpoint,
+    OpenCheckpoint,
+    base_directory,
+)
+
+Events = tuple[ev.AnyEvent, ...]
+_P = CheckpointPhase
+# What a node may say after what it said before; anything else is a repetition, or late.
+_NEXT = {  # partial: the other phases are final
+    _P.ASKED: (_P.DONE, _P.NOTHING, _P.FAILED, _P.SEALED),
+    _P.DONE: (_P.SEALED, _P.FAILED),
+}
+
+
+def request(state: State, command: cmd.RequestCheckpoint, actor: str, at: int) -> Events | Rejected:
+    """Only of running work that said how it is asked. A repeated request joins the one that is open."""
+    record = _running(state, command)
+    if isinstance(record, Rejected):
+        return record
+    if record.checkpoints.open is not None:
+        return ()
+    root = setting_value(state.settings, ROOT)
+    if not root:
+        return no_root()
+    label = allocation_id(record.number)
+    n = record.checkpoints.last_n + 1
+    timeout_s = float(setting_value(state.settings, TIMEOUT_S))
+    checkpoint = OpenCheckpoint(
+        n=n,
+        run=record.run,
+        path=f"{base_directory(root, record.tenant, record.project, label)}/{n}",
+        asked_at=at,
+        deadline_at=at + int(timeout_s * 1000),
+        reason=command.reason,
+        nodes=tuple(NodeCheckpoint(node=node) for node in dict.fromkeys(record.nodes)),
+        by="" if actor == record.user else actor,
+    )
+    return (ev.CheckpointRequested(number=record.number, checkpoint=checkpoint),)
+
+
+def _running(state: State, command: cmd.RequestCheckpoint) -> Allocation | Rejected:
+    label = allocation_id(command.number)
+    if command.number in state.groups:
+        return Rejected(code="invalid", message=f"{label} is a task group", hint="Name one of its running tasks.")
+    record = state.find(command.number)
+    if record is None:
+        return Rejected(code="not_found", message=f"no allocation {label}")
+    if command.run and record.run != command.run:
+        return Rejected(code="stale", message=f"{label} is not at run {command.run}")
+    if record.checkpoints.way is None:
+        return Rejected(
+            code="conflict",
+            message=f"{label} was submitted without --checkpoint: it cannot be asked for one",
+            hint="Submit it with --checkpoint=signal or --checkpoint=shmem.",
+        )
+    if next_allocation_state(record.state, AllocationTrigger.CHECKPOINT) is None:
+        return Rejected(code="conflict", message=f"{label} is {record.state}; only running work writes checkpoints")
+    if record.paused_at:
+        return Rejected(
+            code="conflict", message=f"{label} is suspended and cannot answer", hint=f"lattice resume {label}"
+        )
+    return record
+
+
+def no_root() -> Rejected:
+    return Rejected(
+        code="conflict",
+        message="this cluster has no place for checkpoints: checkpoint.root is not set",
+        hint="An administrator sets it: lattice admin config set checkpoint.root DIRECTORY.",
+    )
+
+
+def report(state: State, command: cmd.ReportCheckpoint, at: int) -> Events:
+    """What a node says. Late, repeated or foreign, it is accepted and changes nothing."""
+    record = state.allocations.get(command.number)
+    checkpoint = None if record is None else record.checkpoints.open
+    if record is None or checkpoint is None or (checkpoint.n, checkpoint.run) != (command.n, command.run):
+        return ()
+    before = next((each for each in checkpoint.nodes if each.node == command.node), None)
+    if before is None or command.phase not in _NEXT.get(before.phase, ()):
+        return ()
+    said = NodeCheckpoint(
+        node=command.node,
+        phase=command.phase,
+        bytes=max(0, command.bytes) or before.bytes,
+        elapsed_s=max(0.0, command.elapsed_s) or before.elapsed_s,
+        message=command.message[:MAX_MESSAGE],
+    )
+    nodes = tuple(said if each.node == said.node else each for each in checkpoint.nodes)
+    return _judge(record, replace(checkpoint, nodes=nodes), at)
+
+
+def _judge(record: Allocation, checkpoint: OpenCheckpoint, at: int) -> Events:
+    nodes = checkpoint.nodes
+    failed = next((each for each in nodes if each.phase is _P.FAILED), None)
+    if failed is not None:
+        return _end(record, checkpoint, at, message=f"node {failed.node}: {failed.message or 'it failed'}")
+    if any(each.phase is _P.ASKED for each in nodes):
+        return (ev.CheckpointAdvanced(number=record.number, nodes=nodes),)
+    if any(each.phase is _P.SEALED for each in nodes):
+        return _end(record, checkpoint, at)
+    if any(each.phase is _P.DONE for each in nodes):
+        return (ev.CheckpointAdvanced(number=record.number, nodes=nodes),)
+    why = next((each.message for each in nodes if each.message), "none of its processes could answer")
+    return _end(record, checkpoint, at, message=why, is_unheard=True)
+
+
+def expire(state: State, command: cmd.ExpireCheckpoint, at: int) -> Events | Rejected:
+    """The leader's judgement that no more will be heard of it."""
+    record = state.allocations.get(command.number)
+    checkpoint = None if record is None else record.checkpoints.open
+    if record is None or checkpoint is None or checkpoint.n != command.n:
+        label = allocation_id(command.number)
+        return Rejected(code="stale", message=f"{label} is not at checkpoint {command.n}")
+    return _end(record, checkpoint, at, message=command.message[:MAX_MESSAGE])
+
+
+def _end(
+    record: Allocation, checkpoint: OpenCheckpoint, at: int, *, message: str = "", is_unheard: bool = False
+) -> Events:
+    wrote = [each for each in checkpoint.nodes if each.phase in (_P.DONE, _P.SEALED)]
+    ended = Checkpoint(
+        n=checkpoint.n,
+        run=checkpoint.run,
+        path=checkpoint.path,
+        asked_at=checkpoint.asked_at,
+        ended_at=at,
+        is_complete=not message,
+        reason=checkpoint.reason,
+        bytes=sum(each.bytes for each in wrote),
+        elapsed_s=max((each.elapsed_s for each in wrote), default=0.0),
+        nodes=len(wrote),
+        message=message,
+    )
+    is_active = record.state is AllocationState.CHECKPOINTING
+    done = ev.CheckpointEnded(
+        number=record.number,
+        checkpoint=ended,
+        state=AllocationState.RUNNING if is_active else record.state,
+        is_unheard=is_unheard,
+    )
+    return (done,)

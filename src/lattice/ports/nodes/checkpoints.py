@@ -1,0 +1,59 @@
+"""Checkpoints as servers order them of agents, and as agents report them. See docs/architecture/checkpoints.md.
+
+Fields have the names of `proto/lattice/v1/agent.proto`; `lattice.wire.agents.messages` carries them by name.
+"""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from lattice.ports.nodes.run_keys import RunKey
+
+
+class CheckpointSetup(Struct, frozen=True, kw_only=True, gc=False):
+    """How a run is asked for checkpoints, and what it continues from."""
+
+    strategy: str = ""  # auto or manual; empty = it writes none
+    protocol: str = ""  # signal or shmem
+    signal: int = 0  # of the protocol `signal`
+    directory: str = ""  # where its checkpoints lie, one directory each
+    root: str = ""  # of all checkpoints, above `directory`
+    resume_from: str = ""  # a complete checkpoint; empty = from the beginning
+    must_resume: bool = False  # refuse to start where `resume_from` is not there
+
+
+class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask the run for a checkpoint, or with `seal` complete the one that every node has written. May be repeated without harm."""
+
+    key: RunKey
+    n: int  # rises with each checkpoint of the allocation
+    root: str  # of all checkpoints, above `path`
+    path: str
+    user: str  # account on the node
+    timeout_s: float = 0.0  # from now on
+    reason: str = ""
+    protocol: str = ""
+    signal: int = 0
+    apart: bool = False  # each node writes into a directory of its own below `path`
+    seal: bool = False
+    keep: tuple[int, ...] = ()  # with `seal`: earlier ones that stay; all others are removed
+    nodes: tuple[str, ...] = ()  # with `seal`: those that wrote it
+
+
+class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
+    """What a node says of a checkpoint; `phase` is a value of CheckpointPhase. Repeated when the order is."""
+
+    key: RunKey
+    n: int
+    phase: str
+    bytes: int = 0
+    elapsed_s: float = 0.0
+    message: str = ""
+
+
+class CheckpointLinks(Protocol):
+    """How orders about checkpoints reach the nodes."""
+
+    def ask_checkpoint(self, node: str, order: CheckpointOrder) -> bool:
+        """Queues the order for the node; False when there is no confirmed stream, or it cannot take more now."""
+        ...

@@ -1,0 +1,173 @@
+"""Checkpoints on the wire: what a submission says of them, and what people read of them."""
+
+from msgspec import Struct
+
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.checkpoints import (
+    SIGUSR1,
+    Checkpoint,
+    CheckpointPhase,
+    CheckpointProtocol,
+    CheckpointStrategy,
+    CheckpointWay,
+    OpenCheckpoint,
+)
+from lattice.slurm.text.signals import LAST, parse_signal
+from lattice.wire.bounds import Short
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.times import rfc3339
+
+FEATURE = "checkpoint"  # of a node that asks its work for checkpoints
+NONE = "none"
+NOT_YET = {
+    "grpc": "the protocol grpc is not supported by this version of Lattice",
+    "dmtcp": "unsupported: no node of this cluster has DMTCP",
+}
+WRITING, COMPLETE, FAILED = "writing", "complete", "failed"
+
+
+class CheckpointFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the work is asked for checkpoints. A protocol alone means auto, a strategy alone the protocol signal."""
+
+    strategy: Short = ""  # auto, manual or none
+    protocol: Short = ""  # signal or shmem
+    signal: Short = ""  # of the protocol signal; empty = USR1
+
+
+class CheckpointView(Struct, frozen=True, kw_only=True):
+    """One checkpoint; `state` is writing, complete or failed."""
+
+    n: int
+    state: str
+    run: int
+    path: str
+    reason: str
+    requested_at: str | None
+    completed_at: str | None
+    bytes: int
+    seconds: float
+    nodes: int  # that wrote it
+    message: str
+
+
+class CheckpointStanding(Struct, frozen=True, kw_only=True):
+    """How an allocation stands with checkpoints; `resume_from` is where its next run begins, or the present one began."""
+
+    strategy: str
+    protocol: str
+    complete: int  # that are kept
+    last_completed_at: str | None
+    writing: int  # number of the one that is being written, 0 = none
+    failures: int  # since the last complete one
+    message: str  # why the last one failed
+    resume_from: str
+
+
+def read_way(fields: CheckpointFields | None, *, in_container: bool = False) -> CheckpointWay | None:
+    """What the record of the work has; None for work that writes none. Raises BadField."""
+    if fields is None:
+        return None
+    strategy = _strategy(fields)
+    if strategy is None:
+        return None
+    word = fields.protocol.lower() or CheckpointProtocol.SIGNAL.value
+    if word in NOT_YET:
+        raise BadField("checkpoint.protocol", NOT_YET[word], hint="use signal or shmem")
+    try:
+        protocol = CheckpointProtocol(word)
+    except ValueError:
+        raise BadField(
+            "checkpoint.protocol", f'"{fields.protocol[:40]}" is no protocol', hint="use signal or shmem"
+        ) from None
+    if protocol is CheckpointProtocol.SHMEM and in_container:
+        raise BadField("checkpoint.protocol", "shmem is not possible inside a container", hint="use signal")
+    if protocol is not CheckpointProtocol.SIGNAL and fields.signal:
+        raise BadField("checkpoint.signal", f"work that is asked by {protocol} gets no signal", hint="leave it out")
+    return CheckpointWay(strategy=strategy, protocol=protocol, signal=_signal(fields.signal))
+
+
+def _strategy(fields: CheckpointFields) -> CheckpointStrategy | None:
+    word = fields.strategy.lower()
+    if word == NONE:
+        if fields.protocol or fields.signal:
+            raise BadField("checkpoint", "strategy none has neither a protocol nor a signal", hint="leave them out")
+        return None
+    if not word and not fields.protocol and not fields.signal:
+        raise BadField("checkpoint", "says nothing", hint='give a strategy or a protocol, as in {"protocol": "signal"}')
+    try:
+        return CheckpointStrategy(word or CheckpointStrategy.AUTO.value)
+    except ValueError:
+        raise BadField(
+            "checkpoint.strategy", f'"{fields.strategy[:40]}" is no strategy', hint="use auto, manual or none"
+        ) from None
+
+
+def _signal(text: str) -> int:
+    if not text:
+        return SIGUSR1
+    number = parse_signal(text)
+    if number is None or number in (9, 19):
+        raise BadField(
+            "checkpoint.signal", f'"{text[:40]}" is no signal that work can catch', hint=f"such as USR1, or 1 to {LAST}"
+        )
+    return number
+
+
+def open_view(checkpoint: OpenCheckpoint) -> CheckpointView:
+    wrote = [each for each in checkpoint.nodes if each.phase in (CheckpointPhase.DONE, CheckpointPhase.SEALED)]
+    return CheckpointView(
+        n=checkpoint.n,
+        state=WRITING,
+        run=checkpoint.run,
+        path=checkpoint.path,
+        reason=checkpoint.reason.value,
+        requested_at=rfc3339(checkpoint.asked_at),
+        completed_at=None,
+        bytes=sum(each.bytes for each in wrote),
+        seconds=0.0,
+        nodes=len(wrote),
+        message="",
+    )
+
+
+def ended_view(checkpoint: Checkpoint) -> CheckpointView:
+    return CheckpointView(
+        n=checkpoint.n,
+        state=COMPLETE if checkpoint.is_complete else FAILED,
+        run=checkpoint.run,
+        path=checkpoint.path,
+        reason=checkpoint.reason.value,
+        requested_at=rfc3339(checkpoint.asked_at),
+        completed_at=rfc3339(checkpoint.ended_at) if checkpoint.is_complete else None,
+        bytes=checkpoint.bytes,
+        seconds=round(checkpoint.elapsed_s, 3),
+        nodes=checkpoint.nodes,
+        message=checkpoint.message,
+    )
+
+
+def checkpoint_views(record: Allocation) -> list[CheckpointView]:
+    """Those that are kept, the newest that failed, and the one that is being written, by number."""
+    known = record.checkpoints
+    views = [ended_view(each) for each in known.kept]
+    views += [ended_view(known.failed)] if known.failed is not None else []
+    views += [open_view(known.open)] if known.open is not None else []
+    return sorted(views, key=lambda view: view.n)
+
+
+def standing_of(record: Allocation) -> CheckpointStanding | None:
+    """None for work that has nothing to do with checkpoints."""
+    known = record.checkpoints
+    if known.way is None and not known.resume_path:
+        return None
+    newest = known.newest
+    return CheckpointStanding(
+        strategy=NONE if known.way is None else known.way.strategy.value,
+        protocol="" if known.way is None else known.way.protocol.value,
+        complete=len(known.kept),
+        last_completed_at=None if newest is None else rfc3339(newest.ended_at),
+        writing=0 if known.open is None else known.open.n,
+        failures=known.failures,
+        message=known.failed.message if known.failed is not None and known.failures else "",
+        resume_from=known.resume_path,
+    )

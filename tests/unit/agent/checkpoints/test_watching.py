@@ -1,0 +1,232 @@
+"""What a node does with an order: request, hint, answer; once, also across a restart; within its time."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lattice.agent.checkpoints import shared_memory
+from lattice.agent.checkpoints.control import read_request
+from lattice.agent.checkpoints.watching import Checkpointing
+from lattice.agent.shim_client import ShimMessage
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport
+from lattice.testing import scenario
+from lattice.wire.agents.messages import CHECKPOINT_REPORT, order_message
+from lattice.wire.pb import agent_pb2 as pb
+
+KEY = RunKey(7, 1)
+OWNER = (os.getuid(), os.getgid())
+
+
+class Node:
+    """A node with one run; `hinted` is called when a signal goes out, `caught` says how many processes catch it."""
+
+    def __init__(self, folder: Path, caught: int = 1, members: int = 2) -> None:
+        self.state, self.root = folder / "state", folder / "root"
+        for each in (self.state / "checkpoints" / "7.1", self.root):
+            each.mkdir(parents=True, exist_ok=True)
+        self.caught, self.members, self.hints = caught, members, 0
+        self.on_hint: Callable[[Path], None] = lambda path: None
+        self.alive = True
+        self.reports: list[CheckpointReport] = []
+        self.said = asyncio.Event()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.made = self.agent()
+
+    def agent(self) -> Checkpointing:
+        """Another agent on the same node."""
+        return Checkpointing(
+            self.state, "n1", lambda user: OWNER, self._ask, self._post, self._spawn, lambda key: self.alive
+        )
+
+    @property
+    def path(self) -> Path:
+        return self.root / "physics/-/a7/checkpoints/1"
+
+    def order(self, **changes: Any) -> CheckpointOrder:  # noqa: ANN401 - as the record has them
+        fields = {"n": 1, "root": str(self.root), "path": str(self.path), "timeout_s": 30.0, **changes}
+        fields = {"reason": "user", "protocol": "signal", "signal": 10, **fields}
+        return CheckpointOrder(key=KEY, user="ada", **fields)
+
+    async def answer(self, order: CheckpointOrder, agent: Checkpointing | None = None) -> CheckpointReport:
+        self.said.clear()
+        assert (agent or self.made).received(order_message(order))
+        async with asyncio.timeout(20):
+            await self.said.wait()
+        return self.reports[-1]
+
+    def _ask(self, body: dict[str, object], take: Callable[[ShimMessage], None] | None) -> None:
+        assert take is not None
+        if body["signal"]:
+            self.hints += 1
+            self.on_hint(self.path)
+        pids = tuple(range(self.caught)) if body["signal"] else ()
+        take(ShimMessage(ok=True, pids=pids, members=self.members))
+
+    def _post(self, message: pb.AgentMessage) -> None:
+        self.reports.append(CHECKPOINT_REPORT.read(message.checkpoint_report))
+        self.said.set()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+
+def writes(path: Path) -> None:
+    (path / "state").write_bytes(b"x" * 100)
+    (path / ".done").touch()
+
+
+@scenario
+async def test_the_request_is_in_place_before_the_hint_and_done_is_reported(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    seen: list[object] = []
+
+    def hint(path: Path) -> None:
+        request = read_request(node.state / "checkpoints" / "7.1")
+        assert request is not None
+        seen.append((request.n, request.path, request.reason))
+        writes(path)
+
+    node.on_hint = hint
+    told = await node.answer(node.order())
+    assert (told.phase, told.bytes, seen) == ("done", 100, [(1, str(node.path), "user")])
+    again = await node.answer(node.order())
+    assert (again.phase, node.hints) == ("done", 1)
+    sealed = await node.answer(node.order(seal=True, nodes=("n1",)))
+    assert sealed.phase == "sealed"
+    assert (node.path / "MANIFEST").exists()
+    node.made.received(order_message(node.order(n=0)))  # of an earlier one, late
+    assert len(node.reports) == 3
+
+
+@scenario
+async def test_nothing_that_catches_the_signal_is_known_at_once(tmp_path: Path) -> None:
+    node = Node(tmp_path, caught=0)
+    told = await node.answer(node.order())
+    assert (told.phase, told.message) == ("nothing", "none of its processes catches signal 10")
+    empty = Node(tmp_path / "b", members=0)
+    told = await empty.answer(empty.order())
+    assert (told.phase, told.message, empty.hints) == ("nothing", "", 0)
+    strange = Node(tmp_path / "c")
+    (strange.state / "checkpoints" / "7.1").rmdir()
+    assert "not started with checkpoints" in (await strange.answer(strange.order())).message
+
+
+@scenario
+async def test_a_failure_is_reported_in_the_words_of_the_work(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+
+    def fails(path: Path) -> None:
+        (path / ".failed").write_text("disk full")
+
+    node.on_hint = fails
+    told = await node.answer(node.order())
+    assert (told.phase, told.message) == ("failed", "disk full")
+
+
+@scenario
+async def test_work_that_does_not_answer_in_time_has_failed(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    told = await node.answer(node.order(timeout_s=0.3))
+    assert (told.phase, told.message.startswith("not complete within")) == ("failed", True)
+
+
+@scenario
+async def test_work_that_makes_progress_gets_half_as_long_again(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+
+    async def write() -> None:
+        for size in range(1, 200):
+            (node.path / "state").write_bytes(b"x" * size)
+            await asyncio.sleep(0.02)
+            request = read_request(node.state / "checkpoints" / "7.1")
+            if request is not None and request.deadline - request.asked > 1.3:
+                (node.path / ".done").touch()
+                return
+
+    writing: list[asyncio.Task[None]] = []
+    node.on_hint = lambda path: writing.append(asyncio.get_running_loop().create_task(write()))
+    told = await node.answer(node.order(timeout_s=1.0))
+    await writing[0]
+    assert (told.phase, told.elapsed_s > 1.0) == ("done", True)
+
+
+@scenario
+async def test_the_agent_that_follows_waits_for_the_answer_and_does_not_hint_again(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.made.received(order_message(node.order()))
+    async with asyncio.timeout(20):
+        while not (node.state / "checkpoints" / "7.1" / "hinted").exists():  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.01)
+    for task in list(node.tasks):
+        task.cancel()
+    heir = node.agent()
+    writes(node.path)
+    told = await node.answer(node.order(), heir)
+    assert (told.phase, node.hints) == ("done", 1)
+
+
+@scenario
+async def test_a_run_that_ended_says_nothing_more_and_one_that_had_written_does(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.alive = False
+    node.made.received(order_message(node.order()))
+    while node.tasks:
+        await asyncio.gather(*node.tasks)
+    assert node.reports == []
+    node.on_hint = writes
+    writes(node.path)
+    assert (await node.answer(node.order())).phase == "done"
+
+
+@scenario
+async def test_storage_that_is_away_keeps_the_request_waiting(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.root.rmdir()
+    node.made.received(order_message(node.order()))
+    while node.tasks:
+        await asyncio.gather(*node.tasks)
+    assert (node.reports, node.hints) == ([], 0)
+    node.root.mkdir()
+    node.on_hint = writes
+    assert (await node.answer(node.order())).phase == "done"
+
+
+@scenario
+async def test_each_node_of_work_that_starts_everywhere_has_its_own_directory(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.on_hint = lambda path: writes(path / "n1")
+    assert (await node.answer(node.order(apart=True))).phase == "done"
+    await node.answer(node.order(seal=True, apart=True, nodes=("n1", "n2")))
+    assert sorted(os.listdir(node.path)) == ["MANIFEST", "n1"]
+
+
+@scenario
+async def test_shared_memory_is_asked_and_answers(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    region = node.state / "checkpoints" / "7.1" / "shm"
+    shared_memory.make(region, OWNER)
+
+    async def work() -> None:
+        while (standing := shared_memory.read(region)) is None or standing.request != 1:  # noqa: ASYNC110 - memory
+            await asyncio.sleep(0.01)
+        with open(region, "r+b") as file:
+            file.seek(12)
+            file.write((1).to_bytes(4, "little"))
+
+    working = asyncio.get_running_loop().create_task(work())
+    told = await node.answer(node.order(protocol="shmem"))
+    await working
+    assert (told.phase, node.hints) == ("done", 0)
+    os.truncate(region, 3)
+    other = msgspec.structs.replace(node.order(protocol="shmem"), n=2)
+    node.made.received(order_message(other))
+    while node.tasks:
+        await asyncio.gather(*node.tasks)
+    assert len(node.reports) == 1  # it cannot be asked; the servers repeat the order until its time is over
