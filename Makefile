@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb archives images clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb archives images web web-if-possible web-tests clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -26,7 +26,16 @@ lock: venv  ## rewrite constraints.txt from pyproject.toml
 		--no-header --no-annotate --no-emit-package lattice-hpc-sdk --upgrade --quiet -o constraints.txt
 	@! grep -nE '://|^--(extra-)?index|^--find-links' constraints.txt
 
-up: bytecode  ## start a local cluster in the background and wait until it is ready
+web: venv  ## fetch the browser libraries of the web page from npm
+	@$(BIN)/python tools/web.py
+
+web-if-possible: venv
+	@$(BIN)/python tools/web.py --optional
+
+web-tests: web-if-possible
+	@$(BIN)/python tools/web.py --optional --tests
+
+up: bytecode web-if-possible  ## start a local cluster in the background and wait until it is ready
 	@$(BIN)/lattice up --detach --nodes $(UP_NODES); status=$$?; \
 	if [ $$status -eq 3 ]; then echo "already up"; exit 0; fi; exit $$status
 
@@ -35,7 +44,7 @@ down:  ## stop the local cluster
 
 # Half of the time of a test with real processes is spent waiting for them: two workers for each of two cores.
 TEST_WORKERS ?= 4
-test: test-bytecode  ## run the whole suite; pytest's summary comes last
+test: test-bytecode web-tests  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
 	@$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
@@ -76,15 +85,15 @@ docs: venv  ## generate docs/reference and the man pages
 changelog: venv  ## fold the fragments of changes/ into CHANGELOG.md: make changelog VERSION=0.2.0
 	@$(BIN)/python tools/changelog.py $(VERSION)
 
-dist: venv  ## build both wheels, their checksums and a list of all components into dist/
+dist: venv web  ## build both wheels, their checksums and a list of all components into dist/
 	@$(BIN)/python tools/dist.py
 
-deb: venv  ## build Debian packages of all parts into dist/
+deb: venv web  ## build Debian packages of all parts into dist/
 	@tools/system-packages deb
 	@$(BIN)/python tools/dist.py >/dev/null
 	@$(BIN)/python tools/deb.py
 
-archives: venv  ## build archives of the programs per architecture into dist/
+archives: venv web  ## build archives of the programs per architecture into dist/
 	@$(BIN)/python tools/archives.py
 
 images: archives  ## build OCI images of server and agent into dist/images/

@@ -60,7 +60,25 @@ def components() -> list[dict[str, object]]:
             "licenses": [{"license": {"name": _license(known)}}],
         }
         waiting += [each for each in map(Requirement, known.requires or ()) if applies(each, *wanted.extras)]
-    return [found[name] for name in sorted(found)]
+    return [found[name] for name in sorted(found)] + _browser_libraries()
+
+
+def _browser_libraries() -> list[dict[str, object]]:
+    """Those of the web page, which the wheel contains. Raises SystemExit while they are not there."""
+    folder = ROOT / "src/lattice/web"
+    if not (folder / "vendor/.complete").exists():
+        raise SystemExit("dist: the libraries of the web page are missing; run make web")
+    pins = tomllib.loads((folder / "libraries.toml").read_text())
+    return [
+        {
+            "type": "library",
+            "name": name,
+            "version": pin["version"],
+            "purl": f"pkg:npm/{name.replace('@', '%40')}@{pin['version']}",
+            "licenses": [{"license": {"id": pin["license"]}}],
+        }
+        for name, pin in sorted(pins.items())
+    ]
 
 
 def _declared() -> Iterator[str]:

@@ -3,11 +3,12 @@
 import ast
 from pathlib import Path
 
-from tests.architecture.tree import ROOT, parsed, shown, written_python
+from tests.architecture.tree import ROOT, files, parsed, shown, written_python
 
 CODE_FILE_LINES = 600
 TEST_FILE_LINES = 800
 FUNCTION_LINES = 60
+PAGE_FILE_LINES = 400
 
 
 def file_wall(path: Path) -> int:
@@ -18,6 +19,13 @@ def test_no_file_is_longer_than_its_wall() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in written_python()}
     too_long = {shown(path): lines for path, lines in lengths.items() if lines > file_wall(path)}
     assert too_long == {}
+
+
+def test_no_module_of_the_page_is_longer_than_its_wall() -> None:
+    modules = [path for path in files() if path.suffix in {".js", ".css"} and ROOT / "src" in path.parents]
+    lengths = {path: len(path.read_text().splitlines()) for path in modules}
+    assert modules
+    assert {shown(path): lines for path, lines in lengths.items() if lines > PAGE_FILE_LINES} == {}
 
 
 def test_no_function_is_longer_than_its_wall() -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import missing
+
 ROOT = Path(__file__).resolve().parents[2]
 SLURM_COMMANDS = (
     *("sbatch", "squeue", "scancel", "salloc", "srun", "sinfo", "sacct", "scontrol", "sstat"),
@@ -35,6 +37,13 @@ def built(folder: Path, umask: int) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    """The wheel contains what `make web` fetches."""
+    if not (ROOT / "src/lattice/web/vendor/.complete").exists():
+        missing("the libraries of the web page (make web)")
+
+
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return built(tmp_path_factory.mktemp("one") / "here", 0o022)
@@ -53,13 +62,20 @@ def test_the_wheel_has_all_that_is_installed(release: dict[str, bytes], tmp_path
         assert f"{data}/man/{path.parent.name}/{path.name}" in names
     for path in (ROOT / "deploy" / "systemd").iterdir():
         assert f"{data}/lattice/systemd/{path.name}" in names
+    assert {
+        "lattice/web/page/index.html",
+        "lattice/web/vendor/preact.mjs",
+        "lattice/web/vendor/preact.LICENSE.txt",
+    } <= names
     assert {"lattice/agent/pmix/host.c", "lattice/cli/slurm/forward.c", "lattice/py.typed"} <= names
     assert not [each for each in names if each.startswith(("tests/", "bench/", "tools/"))]
 
 
 def test_components_are_those_that_are_pinned(release: dict[str, bytes]) -> None:
     (name,) = (name for name in release if name.endswith(".cdx.json"))
-    components = {each["name"]: each["version"] for each in json.loads(release[name])["components"]}
+    listed = json.loads(release[name])["components"]
+    components = {each["name"]: each["version"] for each in listed if each["purl"].startswith("pkg:pypi/")}
+    assert {each["name"] for each in listed if each["purl"].startswith("pkg:npm/")} >= {"preact", "@xterm/xterm"}
     pinned = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     assert components.keys() >= {"msgspec", "grpcio", "starlette", "uvloop", "httpx", "nvidia-ml-py", "obstore"}
     assert components.items() <= pinned.items()

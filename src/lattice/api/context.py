@@ -23,12 +23,13 @@ class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @dataclass(slots=True)
 class Context:
-    """`tenant` and `request_id` are what the headers say; empty when they say nothing."""
+    """`tenant` and `request_id` are what the headers say; empty when they say nothing. `token` is the one that was verified."""
 
     services: Services
     identity: Identity
     tenant: str = ""
     request_id: str = ""
+    token: str = ""
 
     @property
     def state(self) -> State:

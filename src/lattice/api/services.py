@@ -39,6 +39,7 @@ from lattice.ports.site.identity import Verifier
 from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.retention import LogRetention
 from lattice.ports.site.submit_filter import SubmitFilter
+from lattice.ports.site.web_links import WebLinks
 
 
 class NodeLinks(AgentLinks, TelemetryLinks, Protocol):
@@ -76,6 +77,7 @@ class Services:
     proxy_domain: str = ""  # below which each page has a host of its own; empty = all share that URL
     # Whether the instance on a node is ready; None = it has no probe, so it is as soon as it runs.
     ready: Callable[[Allocation, str], bool | None] = lambda allocation, node: None
+    web_links: WebLinks | None = None  # None where the web page is switched off
     tickets: Tickets = field(default_factory=lambda: Tickets(time.monotonic))
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows

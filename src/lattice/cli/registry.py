@@ -296,6 +296,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "checkpoint": CHECKPOINT,
     "resubmit": Leaf("work.resubmit", "submit recorded allocations again, with changes"),
     "update": Leaf("work.update", "change allocations"),
+    "timeline": Leaf("web.timeline", "list past, running and predicted allocations by time and node"),
     "history": Leaf("work.history", "show finished allocations"),
     "usage": Leaf("site.usage", "show node hours and GPU hours used"),
     "report": Leaf("site.report", "summarize finished work: hours, wait times, efficiency"),
@@ -311,6 +312,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "login": Leaf("identity.login", "log in with the cluster's identity provider"),
     "logout": Leaf("identity.logout", "log out and revoke the token"),
     "whoami": Leaf("identity.whoami", "show the identity the server sees"),
+    "web": Leaf("web.open", "open the web page of the cluster in a browser, logged in"),
     "doctor": Leaf("site.doctor", "check the way to the cluster: configuration, ports, clocks, certificates, disk"),
     "up": Leaf("local.up", "start a cluster on this machine"),
     "down": Leaf("local.down", "stop the cluster on this machine"),
@@ -335,7 +337,9 @@ def leaves(
 
 
 # By their first word, or below a branch by their last.
-_READS = frozenset({"status", "explain", "steps", "history", "usage", "report", "nodes", "whoami", "top", "metrics"})
+_READS = frozenset(
+    {"status", "explain", "steps", "history", "usage", "report", "nodes", "timeline", "whoami", "top", "metrics"}
+)
 _READS_BELOW = frozenset({"list", "show", "status", "get", "query", "keys", "events", "inventory", "diff", "metrics"})
 
 

@@ -441,6 +441,15 @@ class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     auto_finalize: bool | None = None  # whether the level is raised automatically; see above for unset
 
 
+class WebSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The web page at `/` of the REST address."""
+
+    enabled: bool = True  # whether this server serves the page; the API is served either way
+    # URL of the page for browsers, where they reach it through a proxy; empty = the address that the browser names
+    url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
+    session_lifetime: Period = 12 * 3600.0  # longest time that a browser stays logged in
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]  # folder of the log, snapshots, archive and keys
     api: ApiSection
@@ -469,4 +478,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     upgrade: UpgradeSection = UpgradeSection()
     images: ImagesSection = ImagesSection()
     checkpoint: CheckpointSection = CheckpointSection()
+    web: WebSection = WebSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

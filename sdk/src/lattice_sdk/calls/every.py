@@ -18,6 +18,7 @@ from lattice_sdk.calls.sessions import SessionCalls
 from lattice_sdk.calls.slurm import SlurmCalls
 from lattice_sdk.calls.steps import StepCalls
 from lattice_sdk.calls.telemetry.metrics import MetricCalls
+from lattice_sdk.calls.web.page import WebCalls
 from lattice_sdk.checkpoints.calls import CheckpointCalls
 from lattice_sdk.observing.calls import FigureCalls
 
@@ -43,5 +44,6 @@ class Calls(
     FigureCalls,
     MetricCalls,
     CheckpointCalls,
+    WebCalls,
 ):
     """What both clients can do."""

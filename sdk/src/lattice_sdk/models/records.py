@@ -564,6 +564,7 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
     name: str = ""
     group: str = ""
     tags: tuple[str, ...] = ()
+    nodes: str = ""  # that run or ran on one of these: n1,n[3-5]
     is_archive_included: bool = False
     is_unfolded: bool = False  # the tasks of groups one by one
     since: Moment = ""
@@ -579,6 +580,7 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
             ("project", self.project),
             ("name", self.name),
             ("group", self.group),
+            ("node", self.nodes),
             ("all", "true" if self.is_archive_included else ""),
             ("tasks", "true" if self.is_unfolded else ""),
             ("since", as_text(self.since)),

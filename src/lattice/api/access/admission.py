@@ -65,7 +65,7 @@ async def turn_away(services: Services, error: Unauthenticated, source: str) -> 
 
 
 async def _verified(services: Services, authorization: str) -> Identity:
-    token = _token_in(authorization)
+    token = token_in(authorization)
     try:
         return services.verifier.verify(token)
     except UnknownKey:
@@ -74,7 +74,7 @@ async def _verified(services: Services, authorization: str) -> Identity:
 
 
 async def _rechecked(services: Services, authorization: str) -> Identity:
-    token = _token_in(authorization)
+    token = token_in(authorization)
     try:
         return await services.verifier.recheck(token)
     except UnknownKey:
@@ -82,7 +82,8 @@ async def _rechecked(services: Services, authorization: str) -> Identity:
         return services.verifier.verify(token)
 
 
-def _token_in(authorization: str) -> str:
+def token_in(authorization: str) -> str:
+    """Raises Unauthenticated."""
     if authorization == TWICE:
         raise Unauthenticated("the Authorization header is given more than once")
     scheme, _, token = authorization.partition(" ")

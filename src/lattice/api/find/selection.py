@@ -40,6 +40,7 @@ class Selection:
     since: int = 0
     until: int = 0
     sessions: bool = False  # nothing else
+    nodes: frozenset[str] = frozenset()  # that run or ran on one of these
 
     @property
     def shows_tasks(self) -> bool:
@@ -69,6 +70,7 @@ class Selection:
             and (not self.since or not ended_at or ended_at >= self.since)
             and (not self.until or 0 < ended_at < self.until)
             and (not self.sessions or head.session)
+            and (not self.nodes or not self.nodes.isdisjoint(head.nodes))
         )
 
     def _takes_position(self, head: Allocation) -> bool:
@@ -129,8 +131,10 @@ def pending_groups(state: State, wanted: Selection) -> Iterator[TaskGroup]:
 def count_tasks(state: State, wanted: Selection) -> Counter[str]:
     """How many tasks of groups wait as entries or have ended, by state; those that match, one by one only where they may differ."""
     counts: Counter[str] = Counter()
-    is_alike = not (wanted.name or wanted.tags or wanted.since or wanted.until or wanted.positions)
-    plain = dataclasses.replace(wanted, states=frozenset(), name="", tags=(), since=0, until=0, positions=())
+    is_alike = not (wanted.nodes or wanted.name or wanted.tags or wanted.since or wanted.until or wanted.positions)
+    plain = dataclasses.replace(
+        wanted, states=frozenset(), name="", tags=(), since=0, until=0, positions=(), nodes=frozenset()
+    )
     for group in state.groups.values():
         if not plain.takes(replace(group.template, group=group.number)):
             continue

@@ -9,6 +9,8 @@ from typing import NamedTuple
 MAX_HEAD = 64 << 10
 MAX_HEADERS = 100
 COOKIE = "lattice-proxy"
+# Of the web page on the same host: a browser sends them to every port of it, and they are no business of the work.
+_PAGE_COOKIES = ("lattice-session-", "__Host-lattice-session-", "lattice-login")
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings", "expect"}
@@ -156,7 +158,7 @@ def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_au
         if small == "authorization" and drops_authorization:
             continue
         if small == "cookie":
-            kept = "; ".join(each.strip() for each in value.split(";") if each.strip().partition("=")[0] != COOKIE)
+            kept = "; ".join(each.strip() for each in value.split(";") if not _is_ours(each.strip()))
             if not kept:
                 continue
             value = kept
@@ -175,6 +177,11 @@ def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_au
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
+def _is_ours(cookie: str) -> bool:
+    name = cookie.partition("=")[0]
+    return name == COOKIE or name.startswith(_PAGE_COOKIES)
+
+
 def client_response(head: ResponseHead, prefix: str, *, is_kept: bool, is_stripped: bool) -> bytes:
     """The head that the caller gets: redirections stay below the prefix, and our cookie is ours alone to set."""
     lines = [f"HTTP/1.1 {head.status} {head.reason}"]
@@ -182,7 +189,7 @@ def client_response(head: ResponseHead, prefix: str, *, is_kept: bool, is_stripp
         small = name.lower()
         if small in _HOP and head.status != 101:
             continue
-        if small == "set-cookie" and value.partition("=")[0].strip() == COOKIE:
+        if small == "set-cookie" and _is_ours(value.strip()):
             continue
         if small == "location" and is_stripped and value.startswith("/") and not value.startswith("//"):
             value = prefix + value

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from lattice.api.access.admission import TWICE, admit
+from lattice.api.access.admission import TWICE, admit, token_in
 from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import (
     Drawn,
@@ -169,7 +169,7 @@ class Call:
         record = await in_thread(self._decode, request) if is_large else self._decode(request)
         if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
             await services.before_read()
-        context = Context(services, identity, caller.tenant, caller.request_id)
+        context = Context(services, identity, caller.tenant, caller.request_id, token_in(caller.authorization))
         lease = services.limits.enter(identity, self._operation.name)
         return await lease.around(self._operation.handle(context, record)), identity
 

@@ -34,6 +34,8 @@ from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
 from lattice.api.operations.observe import figures, targets
 from lattice.api.operations.telemetry import metrics as telemetry
+from lattice.api.operations.web import links as web_links
+from lattice.api.operations.web import timeline as timelines
 from lattice.api.operations.work import allocations, dags, listing, logs, ports, sessions, slurm, steps, terminals
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
@@ -241,6 +243,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/vclusters/{name}", vclusters.get_vcluster, vclusters.GetVcluster, _P.READ_VCLUSTERS),
     _row("PUT", "/vclusters/{name}", vclusters.update_vcluster, VclusterFields, _P.WRITE_VCLUSTERS),
     _row("DELETE", "/vclusters/{name}", deletion.delete_vcluster, deletion.DropRecord, _P.CREATE_VCLUSTERS),
+    _row("GET", "/vclusters/{name}/weights", vclusters.vcluster_weights, vclusters.GetVcluster, _P.READ_VCLUSTERS),
     _row("GET", "/vclusters/{name}/queue", listing.vcluster_queue, listing.QueueQuery, _P.READ),
     _row("GET", "/projects", tenants.list_projects, tenants.ProjectQuery, _P.READ_PROJECTS),
     _row("POST", "/projects", tenants.create_project, ProjectFields, _P.WRITE_PROJECTS, 201),
@@ -296,4 +299,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _row("GET", "/notifications/key", notifying.webhook_key, NoParameters, _P.OWN_NOTIFICATIONS),
     _row("GET", "/whoami", cluster.whoami, NoParameters, _P.READ_SELF),
+    _row("GET", "/timeline", timelines.timeline, timelines.TimelineQuery, _P.READ),
+    _row("POST", "/web/links", web_links.make_web_link, web_links.MakeWebLink, _P.READ_SELF, 201),
+    _row("DELETE", "/web/links/{code}", web_links.use_web_link, web_links.UseWebLink, _P.READ_SELF),
 )

@@ -8,7 +8,7 @@ from itertools import count
 
 from starlette.types import Receive, Scope, Send
 
-from lattice.api.access.admission import admit
+from lattice.api.access.admission import admit, token_in
 from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece, TunnelAnswer, is_long
 from lattice.api.context import Context
@@ -95,7 +95,8 @@ class Endpoint:
         before_read = self._services.before_read
         if before_read is not None and not self._has_body and not scope.get(STALE):
             await before_read()
-        context = Context(self._services, identity, headers.tenant, headers.request_id)
+        token = token_in(headers.authorization)
+        context = Context(self._services, identity, headers.tenant, headers.request_id, token)
         lease = self._services.limits.enter(identity, self._operation.name)
         return await lease.around(self._operation.handle(context, request)), identity
 

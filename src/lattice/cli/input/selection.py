@@ -18,6 +18,7 @@ class Selection(Arranged):
     name: str = ""
     project: str = ""
     tag: tuple[str, ...] = ()
+    node: str = ""
     all: bool = False
     tasks: bool = False
     limit: int | None = None
@@ -29,6 +30,7 @@ def add_selection(add: Callable[..., Any]) -> None:
     add("--name", metavar="NAME", help="show only allocations with this name")
     add("--project", metavar="NAME", help="show only allocations of this project")
     add("--tag", action="append", metavar="KEY=VALUE", help="show only allocations with this tag; may be repeated")
+    add("--node", metavar="NODES", help="show only what runs or ran on these nodes: n1,n[3-5]")
     add("--all", action="store_true", help="show all users' allocations you may see")
     add("--tasks", action="store_true", help="show each task of task groups")
     add("--limit", type=int, metavar="N", help="show only the newest N")
@@ -48,5 +50,6 @@ def selected(options: Selection, context: Context, *, is_anyone: bool = False) -
         name=options.name,
         project=options.project,
         tags=options.tag,
+        nodes=options.node,
         is_unfolded=options.tasks,
     )

@@ -4,10 +4,12 @@ import asyncio
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from socket import socket
 
 from grpc.aio import Server as GrpcServer
+from starlette.types import ASGIApp
 
 from lattice.api.auth.tokens import sign_token
 from lattice.api.gateway.server import Gateway
@@ -51,10 +53,12 @@ class Front:
         verifier: Verifier,
         admissions: Admissions,
         refused: Refused,
+        around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
         self._config = config
         self._secret = secret
         self._clock = clock
+        self._around = around  # what is in front of REST: the web page
         self._tls = ServerTls(config.api.tls) if config.api.tls.certificate else None
         self._endpoints_file = Path(config.data_dir) / ENDPOINTS_FILE
         self._agent_listener = AgentListener(config.api, secret, clock, verifier, admissions, refused)
@@ -84,7 +88,7 @@ class Front:
     async def start_rest(self, bound: socket) -> None:
         """Answers from the start; requests that need the complete state are refused until the gate opens."""
         limits = http_limits(self._config.api.limits)
-        app = Sockets(self.gate, self._config.api.allowed_origins)
+        app = await asyncio.to_thread(self._around, Sockets(self.gate, self._config.api.allowed_origins))
         settings = server_settings(app, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S, has_sockets=True)
         if self._tls is not None:
             context = self._tls.context

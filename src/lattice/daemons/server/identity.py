@@ -26,19 +26,19 @@ class VerifierSet:
     def __init__(self, config: ServerConfig, secret: bytes, clock: Clock) -> None:
         api = config.api
         self._every_s = api.oidc.keys_every
-        self._issuer = _issuer(api, clock) if api.oidc_issuer else None
+        self.issuer = _issuer(api, clock) if api.oidc_issuer else None
         provider = None
-        if self._issuer is not None:
-            provider = OidcVerifier(self._issuer, _policy(config), clock)
+        if self.issuer is not None:
+            provider = OidcVerifier(self.issuer, _policy(config), clock)
         self.verifier = VerifierChain(TokenVerifier(secret, clock), provider, own_users=api.oidc.own_user_tokens)
         self.discovery = discovery_of(api)
         self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Never raises: an unreachable provider must not keep a cluster from starting."""
-        if self._issuer is not None:
-            await self._issuer.learn()
-            self._keeping = asyncio.create_task(self._keep_fresh(self._issuer), name="provider keys")
+        if self.issuer is not None:
+            await self.issuer.learn()
+            self._keeping = asyncio.create_task(self._keep_fresh(self.issuer), name="provider keys")
 
     async def _keep_fresh(self, issuer: Issuer) -> None:
         while True:

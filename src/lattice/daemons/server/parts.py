@@ -28,6 +28,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
 from lattice.daemons.figures.keeper import FigureKeeper
 from lattice.daemons.outside.objects import log_retention, object_store_of
+from lattice.daemons.outside.web import WebFront
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.front import Front
@@ -83,7 +84,9 @@ class ServerParts:
         self._show_figures()
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
         self.links = AgentLinkTable()
-        self.front = Front(config, secret, self.clock, self.verifier, NodeAdmissions(self.replica), self._agent_refused)
+        self._web = WebFront(config, secret, self._verifiers.issuer)
+        admissions = NodeAdmissions(self.replica)
+        self.front = Front(config, secret, self.clock, self.verifier, admissions, self._agent_refused, self._web.around)
         self.metrics.show_agents(lambda: self.front.agents.count, lambda: self.front.agents.refusals)
         # The last changes, for watchers. It outlives the services, so that a watcher loses none when the leader changes.
         self._ring = ChangeRing(self.replica)
@@ -226,6 +229,7 @@ class ServerParts:
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             proxy_url=self.front.proxy_url,
             proxy_domain=config.api.proxy_domain,
+            web_links=self._web.links,
             observations=Observations() if loops is None else loops.observations,
             objects=self._objects,
             log_retention=log_retention(config),

@@ -890,6 +890,31 @@ class DeleteVclusterRequest(_message.Message):
     request_id: str
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class VclusterWeightsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class WeightsView(_message.Message):
+    __slots__ = ("vcluster", "profile", "order", "weights")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    vcluster: str
+    profile: str
+    order: str
+    weights: _containers.ScalarMap[str, float]
+    def __init__(self, vcluster: _Optional[str] = ..., profile: _Optional[str] = ..., order: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
 class VclusterQueueRequest(_message.Message):
     __slots__ = ("name", "limit", "cursor")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -1613,7 +1638,7 @@ class RotateAuditKeyRequest(_message.Message):
     def __init__(self, request_id: _Optional[str] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
-    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "node", "all", "tasks", "since", "until", "limit", "cursor")
     STATE_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -1622,6 +1647,7 @@ class HistoryRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -1636,13 +1662,14 @@ class HistoryRequest(_message.Message):
     name: str
     group: str
     tag: _containers.RepeatedScalarFieldContainer[str]
+    node: str
     all: bool
     tasks: bool
     since: str
     until: str
     limit: int
     cursor: str
-    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., node: _Optional[str] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class HistoryResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -1727,3 +1754,109 @@ class SelfView(_message.Message):
     allocation: int
     expires_at: str
     def __init__(self, user: _Optional[str] = ..., account: _Optional[str] = ..., tenant: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ..., allocation: _Optional[int] = ..., expires_at: _Optional[str] = ...) -> None: ...
+
+class TimelineRequest(_message.Message):
+    __slots__ = ("since", "until", "nodes", "user", "limit")
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    since: str
+    until: str
+    nodes: str
+    user: str
+    limit: int
+    def __init__(self, since: _Optional[str] = ..., until: _Optional[str] = ..., nodes: _Optional[str] = ..., user: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class TimelineNode(_message.Message):
+    __slots__ = ("name", "state")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
+
+class TimelineBar(_message.Message):
+    __slots__ = ("id", "name", "user", "own", "kind", "state", "group_id", "start", "end", "nodes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    user: str
+    own: bool
+    kind: str
+    state: str
+    group_id: str
+    start: str
+    end: str
+    nodes: str
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., own: _Optional[bool] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., group_id: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ..., nodes: _Optional[str] = ...) -> None: ...
+
+class TimelineReservation(_message.Message):
+    __slots__ = ("name", "start", "end", "nodes", "maintenance")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    MAINTENANCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    start: str
+    end: str
+    nodes: str
+    maintenance: bool
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ..., nodes: _Optional[str] = ..., maintenance: _Optional[bool] = ...) -> None: ...
+
+class TimelineView(_message.Message):
+    __slots__ = ("now", "since", "until", "nodes", "bars", "reservations", "left_out")
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    BARS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    now: str
+    since: str
+    until: str
+    nodes: _containers.RepeatedCompositeFieldContainer[TimelineNode]
+    bars: _containers.RepeatedCompositeFieldContainer[TimelineBar]
+    reservations: _containers.RepeatedCompositeFieldContainer[TimelineReservation]
+    left_out: int
+    def __init__(self, now: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[TimelineNode, _Mapping]]] = ..., bars: _Optional[_Iterable[_Union[TimelineBar, _Mapping]]] = ..., reservations: _Optional[_Iterable[_Union[TimelineReservation, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
+
+class MakeWebLinkRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
+class WebLinkView(_message.Message):
+    __slots__ = ("path", "expires_in_s")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_S_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    expires_in_s: float
+    def __init__(self, path: _Optional[str] = ..., expires_in_s: _Optional[float] = ...) -> None: ...
+
+class UseWebLinkRequest(_message.Message):
+    __slots__ = ("code", "request_id")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    request_id: str
+    def __init__(self, code: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UsedWebLink(_message.Message):
+    __slots__ = ("user",)
+    USER_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    def __init__(self, user: _Optional[str] = ...) -> None: ...

@@ -166,6 +166,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
                 _registered_method=True)
+        self.VclusterWeights = channel.unary_unary(
+                '/lattice.v1.AdminService/VclusterWeights',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.VclusterWeightsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.WeightsView.FromString,
+                _registered_method=True)
         self.VclusterQueue = channel.unary_unary(
                 '/lattice.v1.AdminService/VclusterQueue',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.VclusterQueueRequest.SerializeToString,
@@ -361,6 +366,21 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.WhoamiRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.SelfView.FromString,
                 _registered_method=True)
+        self.Timeline = channel.unary_unary(
+                '/lattice.v1.AdminService/Timeline',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.TimelineRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.TimelineView.FromString,
+                _registered_method=True)
+        self.MakeWebLink = channel.unary_unary(
+                '/lattice.v1.AdminService/MakeWebLink',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.MakeWebLinkRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.WebLinkView.FromString,
+                _registered_method=True)
+        self.UseWebLink = channel.unary_unary(
+                '/lattice.v1.AdminService/UseWebLink',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.UseWebLinkRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UsedWebLink.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -543,6 +563,13 @@ class AdminServiceServicer:
 
     def DeleteVcluster(self, request, context):
         """Delete a vCluster without work; its baseline goes with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VclusterWeights(self, request, context):
+        """Get the scheduling weights that are in force in a vCluster: its own or, without any, those of its profile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -821,6 +848,27 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Timeline(self, request, context):
+        """Nodes over time: past and running allocations that the caller may see, predicted starts, and reservations.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MakeWebLink(self, request, context):
+        """Make a link that logs a browser in as the caller, once and within a minute.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UseWebLink(self, request, context):
+        """Use up a link to the web page; servers do this for the browser that opened it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -953,6 +1001,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeleteVcluster,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.Deleted.SerializeToString,
+            ),
+            'VclusterWeights': grpc.unary_unary_rpc_method_handler(
+                    servicer.VclusterWeights,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.VclusterWeightsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.WeightsView.SerializeToString,
             ),
             'VclusterQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.VclusterQueue,
@@ -1148,6 +1201,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.Whoami,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.WhoamiRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.SelfView.SerializeToString,
+            ),
+            'Timeline': grpc.unary_unary_rpc_method_handler(
+                    servicer.Timeline,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.TimelineRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.TimelineView.SerializeToString,
+            ),
+            'MakeWebLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.MakeWebLink,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.MakeWebLinkRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.WebLinkView.SerializeToString,
+            ),
+            'UseWebLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.UseWebLink,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.UseWebLinkRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UsedWebLink.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1852,6 +1920,33 @@ class AdminService:
             '/lattice.v1.AdminService/DeleteVcluster',
             lattice_dot_v1_dot_admin__pb2.DeleteVclusterRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VclusterWeights(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/VclusterWeights',
+            lattice_dot_v1_dot_admin__pb2.VclusterWeightsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.WeightsView.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2905,6 +3000,87 @@ class AdminService:
             '/lattice.v1.AdminService/Whoami',
             lattice_dot_v1_dot_admin__pb2.WhoamiRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.SelfView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Timeline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/Timeline',
+            lattice_dot_v1_dot_admin__pb2.TimelineRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.TimelineView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MakeWebLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/MakeWebLink',
+            lattice_dot_v1_dot_admin__pb2.MakeWebLinkRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.WebLinkView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UseWebLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/UseWebLink',
+            lattice_dot_v1_dot_admin__pb2.UseWebLinkRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UsedWebLink.FromString,
             options,
             channel_credentials,
             insecure,

@@ -834,7 +834,7 @@ class BatchAnswers(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[BatchAnswer, _Mapping]]] = ...) -> None: ...
 
 class ListAllocationsRequest(_message.Message):
-    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "node", "all", "tasks", "since", "until", "limit", "cursor")
     STATE_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -843,6 +843,7 @@ class ListAllocationsRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -857,13 +858,14 @@ class ListAllocationsRequest(_message.Message):
     name: str
     group: str
     tag: _containers.RepeatedScalarFieldContainer[str]
+    node: str
     all: bool
     tasks: bool
     since: str
     until: str
     limit: int
     cursor: str
-    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., node: _Optional[str] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListAllocationsResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -874,7 +876,7 @@ class ListAllocationsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[AllocationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CountAllocationsRequest(_message.Message):
-    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "node", "all", "tasks", "since", "until", "limit", "cursor")
     STATE_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -883,6 +885,7 @@ class CountAllocationsRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -897,13 +900,14 @@ class CountAllocationsRequest(_message.Message):
     name: str
     group: str
     tag: _containers.RepeatedScalarFieldContainer[str]
+    node: str
     all: bool
     tasks: bool
     since: str
     until: str
     limit: int
     cursor: str
-    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., node: _Optional[str] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class Counts(_message.Message):
     __slots__ = ("total", "states")

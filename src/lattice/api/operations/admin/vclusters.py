@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,9 @@ from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_a
 from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.site.weights import FACTORS
 from lattice.core.model.work.allocations import AllocationState
+from lattice.core.scheduler.score.profiles import profile_of
 from lattice.wire.admin.admin import VclusterFields, VclusterView, changed_vcluster, new_vcluster, vcluster_view
 
 
@@ -35,6 +38,26 @@ async def list_vclusters(context: Context, request: NoParameters) -> Page[Vclust
 async def get_vcluster(context: Context, request: GetVcluster) -> VclusterView:
     """Get one vCluster with its limits, nodes and current use."""
     return _view(context, request.name)
+
+
+class WeightsView(Struct, frozen=True, kw_only=True):
+    """The weights in force, which sum to 1; `order` is `fifo` where the queue does not go by them."""
+
+    vcluster: str
+    profile: str
+    order: Literal["score", "fifo"]
+    weights: dict[str, float]
+
+
+async def vcluster_weights(context: Context, request: GetVcluster) -> WeightsView:
+    """Get the scheduling weights that are in force in a vCluster: its own or, without any, those of its profile."""
+    profile = profile_of({}, find_vcluster(context, request.name))
+    return WeightsView(
+        vcluster=request.name,
+        profile=profile.name,
+        order="fifo" if profile.order == "fifo" else "score",
+        weights={name: round(weight, 6) for name, weight in zip(FACTORS, profile.weights, strict=True)},
+    )
 
 
 async def create_vcluster(context: Context, request: VclusterFields) -> VclusterView:

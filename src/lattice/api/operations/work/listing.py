@@ -18,7 +18,8 @@ from lattice.api.pacing import Pace
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
-from lattice.wire.bounds import Short, TagFilters
+from lattice.wire.bounds import NodeSet, Short, TagFilters
+from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import parse_task_set
 from lattice.wire.text.texts import parse_tag
@@ -37,6 +38,7 @@ class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str = ""
     group: str = ""
     tag: TagFilters = []
+    node: NodeSet = ""  # held by it now, or at its end; tasks then stand for themselves
     all: bool = False
     tasks: bool = False
     since: Short = ""
@@ -171,7 +173,8 @@ async def _selection(context: Context, request: AllocationQuery) -> Selection:
         group=group,
         positions=positions,
         tags=tuple(parse_tag(text) for text in request.tag),
-        tasks=request.tasks,
+        tasks=request.tasks or bool(request.node),
+        nodes=frozenset(node_names(request.node, "node")) if request.node else frozenset(),
         since=parse_moment(request.since, "since") if request.since else 0,
         until=parse_moment(request.until, "until") if request.until else 0,
     )

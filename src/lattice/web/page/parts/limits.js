@@ -1,0 +1,80 @@
+// Quotas of tenants, and the scheduling weights of vClusters.
+import { at, get, put } from "../api.js";
+import { html, useAnswer, useState } from "../ui.js";
+import { CommandLine, Confirm, Empty, Field, Problem, Section } from "./basics.js";
+
+const LIMITS = [
+  ["max_nodes", "Nodes at once"], ["max_concurrent_allocations", "Allocations at once"], ["max_running_per_user", "Running, each user"],
+  ["max_pending_per_user", "Waiting, each user"], ["node_hours_budget", "Node hours"], ["gpu_hours_budget", "GPU hours"], ["fair_share_target", "Fair share (0 to 1)"],
+];
+const shown = (value) => (value === null || value === undefined ? "" : String(value));
+
+export function Tenants() {
+  const { data, error, reload } = useAnswer(() => get("/tenants"), []);
+  const [edited, setEdited] = useState(null);
+  const save = async (form) => {
+    const changes = Object.fromEntries(LIMITS.map(([key]) => [key, form.get(key).trim()]).filter(([key, text]) => text !== shown(edited[key])).map(([key, text]) => [key, text === "" ? null : Number(text)]));
+    if (Object.keys(changes).length) await put(at("tenants", edited.name), changes);
+    reload();
+  };
+  return html`<${Problem} error=${error} />
+    <${Section} title="Quotas"><div class="scroll-x"><table class="plain"><thead><tr><th>Tenant</th><th class="right">In use</th>${LIMITS.map(([key, title]) => html`<th class="right" key=${key}>${title}</th>`)}<th><span class="off-screen">Change</span></th></tr></thead>
+      <tbody>${(data?.items ?? []).map((tenant) => html`<tr key=${tenant.name}><td>${tenant.name}</td><td class="right">${tenant.in_use.nodes}</td>${LIMITS.map(([key]) => html`<td class="right" key=${key}>${shown(tenant[key]) || "–"}</td>`)}
+        <td><button type="button" class="plain" onClick=${() => setEdited(tenant)} aria-label=${`Change ${tenant.name}`}>Change</button></td></tr>`)}</tbody></table></div><//>
+    <${CommandLine} line=${edited ? `lattice admin tenant set-quota ${edited.name} --max-nodes=N` : "lattice admin tenant list"} />
+    ${edited ? html`<${Confirm} title=${`Quotas of ${edited.name}`} label="Save" tone="primary" act=${save} onClose=${() => setEdited(null)}>
+      <div class="fields">${LIMITS.map(([key, title]) => html`<${Field} key=${key} label=${title}><input name=${key} value=${shown(edited[key])} inputmode="decimal" placeholder="no limit" /><//>`)}</div><//>` : null}`;
+}
+
+// The queue in the order that other weights would give it: the factors of each allocation are known, so only the sum changes.
+function Preview({ vcluster, weights, known }) {
+  const { data, error } = useAnswer(() => explained(vcluster.name), [vcluster.name]);
+  if (error) return html`<${Problem} error=${error} />`;
+  if (!data?.length) return html`<p class="quiet">Nothing waits in this vCluster, so there is no queue to compare.</p>`;
+  const total = Object.values(weights).reduce((sum, each) => sum + each, 0) || 1;
+  const sum = (each, by) => Object.entries(by).reduce((found, [name, weight]) => found + weight * (each.scores[name] ?? 0), 0);
+  // What budgets take away multiplies the sum, and stays.
+  const score = (each) => (sum(each, weights) / total) * (sum(each, known) ? each.scores.total / sum(each, known) : 1);
+  const sorted = data.map((each) => ({ ...each, next: score(each) })).sort((one, other) => other.next - one.next || one.place - other.place);
+  return html`<table class="plain"><thead><tr><th class="right">Now</th><th class="right">Then</th><th>Allocation</th><th class="right">Score then</th></tr></thead>
+    <tbody>${sorted.map((each, place) => html`<tr key=${each.id}><td class="right">${each.place + 1}</td><td class="right">${place + 1}${place === each.place ? "" : place < each.place ? " ↑" : " ↓"}</td><td><a href=${`/allocations/${each.id}`}>${each.id}</a> ${each.name}</td>
+      <td class="right">${each.next.toFixed(3)}</td></tr>`)}</tbody></table>`;
+}
+
+async function explained(name) {
+  const { items } = await get(`${at("vclusters", name)}/queue`, { limit: 20 });
+  const found = await Promise.all(items.map((each) => get(`${at("allocations", each.id)}/explanation`).then((said) => ({ id: each.id, name: each.name, scores: said.scores }))));
+  return found.filter((each) => each.scores.total !== undefined).map((each, place) => ({ ...each, place }));
+}
+
+export function Weights() {
+  const { data, error, reload } = useAnswer(() => get("/vclusters"), []);
+  const items = data?.items ?? [];
+  return html`<${Problem} error=${error} />
+    ${items.map((vcluster) => html`<${WeightForm} key=${vcluster.name} vcluster=${vcluster} reload=${reload} />`)}
+    ${data && !items.length ? html`<${Empty}>No vClusters.<//>` : null}`;
+}
+
+function WeightForm({ vcluster, reload }) {
+  const profile = useAnswer(() => get(`${at("vclusters", vcluster.name)}/weights`), [vcluster.name]);
+  const [draft, setDraft] = useState({});
+  const [refused, setRefused] = useState(null);
+  const known = profile.data?.weights ?? {};
+  const weights = { ...known, ...draft };
+  const save = async () => {
+    setRefused(null);
+    await put(at("vclusters", vcluster.name), { weights }).then(() => (setDraft({}), profile.reload(), reload()), setRefused);
+  };
+  const isChanged = Object.keys(draft).length > 0;
+  return html`<${Section} title=${vcluster.name} more=${html`<span class="quiet small">profile ${profile.data?.profile || vcluster.scheduler}</span>`}>
+    <${Problem} error=${profile.error ?? refused} />
+    <div class="pair">
+      <div>${Object.entries(weights).map(([name, value]) => html`<label class="weight" key=${name}><span>${name.replaceAll("_", " ")}</span>
+        <input type="range" min="0" max="1" step="0.01" value=${value} onInput=${(event) => setDraft({ ...draft, [name]: Number(event.target.value) })} /><span class="meter-text">${Number(value).toFixed(2)}</span></label>`)}
+        <div class="buttons"><button type="button" class="primary" disabled=${!isChanged} onClick=${save}>Save</button><button type="button" disabled=${!isChanged} onClick=${() => setDraft({})}>Undo</button></div>
+      </div>
+      <div><h3>The queue with these weights</h3><${Preview} vcluster=${vcluster} weights=${weights} known=${known} /></div>
+    </div>
+    <${CommandLine} line=${`lattice admin vcluster set-weights ${vcluster.name} ${Object.entries(isChanged ? weights : {}).map(([name, value]) => `--${name.replaceAll("_", "-")}=${Number(value).toFixed(2)}`).join(" ")}`.trim()} />
+  <//>`;
+}

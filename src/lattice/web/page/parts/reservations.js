@@ -1,0 +1,45 @@
+// Reservations: listed, made, deleted.
+import { at, get, post, remove } from "../api.js";
+import { fold } from "../node_sets.js";
+import { html, useAnswer, useState } from "../ui.js";
+import { CommandLine, Confirm, Empty, Field, Problem, Section, State, Time } from "./basics.js";
+
+const words = (text) => (text ?? "").split(",").map((word) => word.trim()).filter(Boolean);
+const whom = (each) => [...each.tenants.map((name) => `tenant ${name}`), ...each.users.map((name) => `user ${name}`)].join(", ") || "maintenance";
+
+// As an input of the browser writes it: local time to the minute.
+function soon() {
+  const when = new Date(Date.now() + 3_600_000);
+  when.setMinutes(0, 0, 0);
+  return new Date(when - when.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+export function Reservations() {
+  const { data, error, isLoading, reload } = useAnswer(() => get("/reservations"), []);
+  const [asked, setAsked] = useState("");
+  const create = async (form) => {
+    const given = {
+      name: form.get("name").trim(), start: new Date(form.get("start")).toISOString(), duration: form.get("duration").trim(), nodes: form.get("nodes").trim(),
+      tenants: words(form.get("tenants")), users: words(form.get("users")), repeat: form.get("repeat").trim(), reason: form.get("reason").trim(),
+    };
+    await post("/reservations", Object.fromEntries(Object.entries(given).filter(([, value]) => value.length)));
+    reload();
+  };
+  const items = data?.items ?? [];
+  return html`<${Problem} error=${error} />
+    <${Section} title="Reservations" more=${html`<button type="button" onClick=${() => setAsked("+")}>Reserve</button>`}>
+      ${items.length ? html`<div class="scroll-x"><table class="plain"><thead><tr><th>Name</th><th>State</th><th>Start</th><th>End</th><th>Nodes</th><th>For</th><th>Reason</th><th><span class="off-screen">Delete</span></th></tr></thead>
+        <tbody>${items.map((each) => html`<tr key=${each.name}><td>${each.name}</td><td><${State} state=${each.state} /></td><td><${Time} at=${each.next_start ?? each.start} /></td><td><${Time} at=${each.next_end ?? each.end} /></td><td>${each.nodes.length ? fold(each.nodes) : "all"}</td><td>${whom(each)}</td><td class="quiet">${each.reason}</td>
+          <td><button type="button" class="plain" onClick=${() => setAsked(each.name)} aria-label=${`Delete ${each.name}`}>Delete</button></td></tr>`)}</tbody></table></div>`
+        : isLoading ? null : html`<${Empty}>No reservations.<//>`}
+    <//>
+    <${CommandLine} line=${asked === "+" ? "lattice admin reservation create NAME --start=+1h --duration=4h" : "lattice admin reservation list"} />
+    ${asked === "+" ? html`<${Confirm} title="Reserve nodes" label="Reserve" tone="primary" act=${create} onClose=${() => setAsked("")}>
+      <div class="fields">
+        <${Field} label="Name"><input name="name" required /><//><${Field} label="Start"><input name="start" type="datetime-local" required value=${soon()} /><//>
+        <${Field} label="Length"><input name="duration" required placeholder="4h" /><//><${Field} label="Nodes" hint="empty: all"><input name="nodes" placeholder="n[1-4]" /><//>
+        <${Field} label="Tenants"><input name="tenants" /><//><${Field} label="Users" hint="neither: maintenance"><input name="users" /><//>
+        <${Field} label="Repeat"><input name="repeat" placeholder="7d" /><//><${Field} label="Reason" wide><input name="reason" /><//>
+      </div><//>` : null}
+    ${asked && asked !== "+" ? html`<${Confirm} title=${`Delete reservation ${asked}`} label="Delete" act=${() => remove(at("reservations", asked)).then(reload)} onClose=${() => setAsked("")}><p class="quiet">Running work continues.</p><//>` : null}`;
+}

@@ -1,0 +1,68 @@
+// The search language of the list: words such as state:failed user:ada node:n[1-4] since:2h tag:x=y, and bare words.
+import { seconds, shell } from "./format.js";
+
+export const WORDS = {
+  state: "state of the allocation: pending, running, failed, ... (several with commas)",
+  user: "its user",
+  tenant: "its tenant",
+  project: "its project",
+  vcluster: "its vCluster",
+  name: "its name, as a whole",
+  tag: "a tag: tag:key=value (may be repeated)",
+  node: "a node that it runs or ran on: node:n[1-4]",
+  group: "tasks of a task group: group:a17",
+  since: "ended since: 2h, 3d, or a date; finished ones are shown, too",
+  until: "ended before: 2h, 3d, or a date",
+};
+const MANY = new Set(["tag"]);
+const ID = /^a?\d+(_\d+)?$/;
+
+// {parameters for GET /allocations, problems to show, id when a single one is meant}
+export function understand(text, nowMs = Date.now()) {
+  const parameters = {};
+  const problems = [];
+  let id = "";
+  for (const word of text.trim().split(/\s+/).filter(Boolean)) {
+    const [, key, value] = /^(\w+):(.*)$/.exec(word) ?? [];
+    if (word === "all" || word === "history") parameters.all = true;
+    else if (word === "tasks") parameters.tasks = true;
+    else if (!key && ID.test(word)) id = word;
+    else if (!key) parameters.name = word;
+    else if (!(key in WORDS)) problems.push(`"${key}:" is no filter; use ${Object.keys(WORDS).join(", ")}`);
+    else if (!value) problems.push(`${key}: needs a value`);
+    else if (key === "since" || key === "until") timed(key, value, nowMs, parameters, problems);
+    else if (MANY.has(key)) parameters[key] = [...(parameters[key] ?? []), value];
+    else parameters[key] = value;
+  }
+  if (parameters.since || parameters.until) parameters.all = true;
+  return { parameters, problems, id };
+}
+
+function timed(key, value, nowMs, parameters, problems) {
+  const ago = seconds(value);
+  const moment = ago === null ? Date.parse(value) : nowMs - ago * 1000;
+  if (Number.isNaN(moment)) problems.push(`${key}: "${value}" is no time; write 2h, 3d or 2026-03-01`);
+  else parameters[key] = new Date(moment).toISOString();
+}
+
+// The line of the command line that shows the same.
+export function asCommand(text, who) {
+  const { parameters, id } = understand(text);
+  if (id) return `lattice status ${id}`;
+  const verb = parameters.all ? "history" : "status";
+  const flags = [];
+  const { user, tenant, vcluster, since, until, ...rest } = parameters;
+  if (user && user !== who) flags.push(`--user=${shell(user)}`);
+  else if (!user) flags.push("--all");
+  if (tenant) flags.push(`--tenant=${shell(tenant)}`);
+  if (vcluster) flags.push(`--vcluster=${shell(vcluster)}`);
+  if (since) flags.push(`--since=${original(text, "since")}`);
+  if (until) flags.push(`--until=${original(text, "until")}`);
+  for (const [key, value] of Object.entries(rest)) {
+    if (key === "all" || key === "group") continue;
+    for (const each of [value].flat()) flags.push(each === true ? `--${key}` : `--${key}=${shell(each)}`);
+  }
+  return rest.group ? `lattice status --tasks ${shell(rest.group)}` : ["lattice", verb, ...flags].join(" ");
+}
+
+const original = (text, key) => shell(new RegExp(`${key}:(\\S+)`).exec(text)?.[1] ?? "");

@@ -1,0 +1,102 @@
+// Nodes over time: past, running to the limit, predicted starts, reservations.
+import { get, now } from "../api.js";
+import { onChange } from "../events.js";
+import { moment, plural } from "../format.js";
+import { barAt, draw, layOut, rowHeight, totalHeight } from "../gantt.js";
+import { expand } from "../node_sets.js";
+import { CommandLine, Heading, Problem, State, Time } from "../parts/basics.js";
+import { go, setQuery } from "../router.js";
+import { html, useAnswer, useEffect, useInterval, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
+
+const SPANS = { "1h": 1, "6h": 6, "24h": 24, "7d": 168 };
+const HOUR = 3_600_000;
+const ROOM = 560;
+
+function useSpan(query) {
+  const name = query.get("span") in SPANS ? query.get("span") : "6h";
+  const shift = Number(query.get("shift")) || 0; // in halves of the span
+  const half = (SPANS[name] * HOUR) / 2;
+  const [middle, setMiddle] = useState(now());
+  useInterval(() => setMiddle(now()), 10_000);
+  const center = middle + shift * half;
+  return { name, shift, window: { from: center - half, to: center + half } };
+}
+
+function Chart({ view, span }) {
+  const canvas = useRef(null);
+  const box = useRef(null);
+  const [top, setTop] = useState(0);
+  const [hovered, setHovered] = useState(null);
+  const [size, setSize] = useState({ width: 0, tall: ROOM });
+  const plan = useMemo(() => layOut(view, expand), [view]);
+  const height = rowHeight(view.nodes.length, size.tall);
+  const gutter = size.width < 600 ? 56 : 92;
+  const place = { window: span, top, height, gutter, width: size.width };
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(() => setSize({ width: box.current.clientWidth, tall: box.current.clientHeight }));
+    watcher.observe(box.current);
+    return () => watcher.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    draw(canvas.current, { ...place, plan, nodes: view.nodes, now: now(), hovered: hovered?.bar });
+  }, [plan, span.from, span.to, top, hovered?.bar, size, document.documentElement.dataset.theme]);
+  const find = (event) => {
+    const { left, top: above } = canvas.current.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - above };
+  };
+  const move = (event) => {
+    const spot = find(event);
+    const bar = barAt(plan, spot, place);
+    setHovered(bar ? { bar, ...spot } : null);
+  };
+  const click = (event) => {
+    const bar = barAt(plan, find(event), place);
+    if (bar) go(`/allocations/${bar.id}`);
+  };
+  return html`<div class="gantt" ref=${box} style=${{ height: `${Math.min(620, Math.max(140, totalHeight(view.nodes.length, 26) + 2))}px` }} onScroll=${(event) => setTop(event.target.scrollTop)} tabindex="0" role="img"
+      aria-label=${`Timeline of ${plural(view.nodes.length, "node")} with ${plural(view.bars.length, "allocation")}; the table below says the same`}>
+    <canvas ref=${canvas} onPointerMove=${move} onPointerLeave=${() => setHovered(null)} onClick=${click} class=${hovered ? "pointed" : null} style=${{ height: `${size.tall}px` }}></canvas>
+    <div style=${{ height: `${Math.max(0, totalHeight(view.nodes.length, height) - size.tall)}px` }}></div>
+    ${hovered ? html`<div class="tip" style=${{ left: `${Math.max(8, Math.min(hovered.x + 12, size.width - 250))}px`, top: `${hovered.y + top + 14}px` }}>
+      <strong>${hovered.bar.id}</strong> ${hovered.bar.name}<br /><${State} state=${hovered.bar.kind === "predicted" ? "Pending" : hovered.bar.state} /> ${hovered.bar.user}<br />
+      ${moment(hovered.bar.start)} – ${hovered.bar.end ? moment(hovered.bar.end) : "no limit"}<br />${hovered.bar.nodes}</div>` : null}
+  </div>`;
+}
+
+const Table = ({ view }) => html`<details><summary>As a table</summary><div class="scroll-x"><table class="plain">
+  <thead><tr><th>Start</th><th>End</th><th>Allocation</th><th>User</th><th>Kind</th><th>Nodes</th></tr></thead>
+  <tbody>${view.bars.slice(-500).reverse().map((bar) => html`<tr key=${bar.id + bar.start}><td><${Time} at=${bar.start} /></td><td>${bar.end ? html`<${Time} at=${bar.end} />` : "no limit"}</td>
+    <td><a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}</td><td>${bar.user}</td><td>${bar.kind}</td><td>${bar.nodes}</td></tr>`)}</tbody>
+</table></div></details>`;
+
+export default function Timeline({ query, who }) {
+  const { name, shift, window: span } = useSpan(query);
+  const nodes = query.get("nodes") ?? "";
+  const isOwn = query.get("own") === "1";
+  const slot = Math.round(span.from / 60_000);
+  const ask = () => get("/timeline", { since: new Date(span.from).toISOString(), until: new Date(span.to).toISOString(), nodes, user: isOwn ? who.user : "" });
+  const { data, error, reload } = useAnswer(ask, [slot, name, nodes, isOwn]);
+  const soon = useRef(0);
+  useEffect(() => {
+    const stop = onChange((change) => change.what !== "setting" && (soon.current ||= setTimeout(() => ((soon.current = 0), reload()), 1500)));
+    return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
+  }, []);
+  return html`<main class="full">
+    <${Heading} title="Timeline" sub=${data ? `${plural(data.nodes.length, "node")}, ${plural(data.bars.length, "allocation")}${data.left_out ? `; ${data.left_out} more are not drawn` : ""}` : "\u00a0"}>
+      <form class="inline" onSubmit=${(event) => (event.preventDefault(), setQuery({ nodes: new FormData(event.target).get("nodes").trim() }))}>
+        <input data-search name="nodes" type="search" value=${nodes} placeholder="nodes: n[1-40]" aria-label="Nodes to show" /></form>
+    <//>
+    <div class="tabs timeline-tabs">
+      ${Object.keys(SPANS).map((each) => html`<button type="button" key=${each} aria-pressed=${String(each === name)} onClick=${() => setQuery({ span: each === "6h" ? "" : each, shift: "" })}>${each}</button>`)}
+      <button type="button" onClick=${() => setQuery({ shift: String(shift - 1) })}>Earlier</button>
+      <button type="button" disabled=${!shift} onClick=${() => setQuery({ shift: "" })}>Now</button>
+      <button type="button" onClick=${() => setQuery({ shift: String(shift + 1) })}>Later</button>
+      <label class="check"><input type="checkbox" checked=${isOwn} onChange=${() => setQuery({ own: isOwn ? "" : "1" })} />Only mine</label>
+    </div>
+    <${Problem} error=${error} />
+    ${data ? html`<${Chart} view=${data} span=${span} />` : html`<div class="gantt"></div>`}
+    <div class="legend timeline-legend"><span><i class="past"></i>ended</span><span><i class="failed"></i>failed</span><span><i class="running"></i>running, to its limit</span><span><i class="next"></i>predicted</span><span><i class="own"></i>yours</span><span><i class="reserved"></i>reserved</span><span><i class="closed"></i>maintenance</span></div>
+    ${data ? html`<${Table} view=${data} />` : null}
+    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${nodes}` : ""}${isOwn ? ` --user=${who.user}` : ""}`} />
+  </main>`;
+}

@@ -1,0 +1,275 @@
+"""The web page as people use it: a real browser, a real cluster, an identity provider."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from lattice.testing import LocalCluster
+from lattice.testing.waiting import eventually
+from tests.e2e.chromium import NARROW, WIDE, Person, Theme, chromium
+from tests.e2e.oidc_provider import CLIENT, PASSWORD
+
+pytestmark = pytest.mark.e2e
+HOSTILE = "<img src=x onerror=alert(1)>\"'</script><script>alert(2)</script>"
+NODES = 3
+expect.set_options(timeout=20_000)
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    """The address of an OpenID provider."""
+    command = [sys.executable, str(Path(__file__).with_name("oidc_provider.py")), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cluster(browser: Browser) -> Iterator[LocalCluster]:
+    with provider() as issuer:
+        settings = {"api.oidc_issuer": issuer, "api.oidc_client_id": CLIENT}
+        with LocalCluster(nodes=NODES, settings=settings, arguments=["--users", "ada,bob:operator"]) as found:
+            yield found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(cluster: LocalCluster) -> Iterator[None]:
+    yield
+    cluster.wait_serving()
+    cluster.post("/allocations/cancel", {"all_mine": True})
+    eventually(lambda: not cluster.get("/allocations?state=pending,running,stopping")["items"], "no work is left")
+
+
+@pytest.fixture
+def person(browser: Browser, cluster: LocalCluster) -> Iterator[Person]:
+    someone = Person(browser, cluster).log_in()
+    yield someone
+    someone.close()
+    assert someone.complaints == []
+    assert someone.hosts == {cluster.api_url.partition("//")[2]}
+
+
+def test_a_link_logs_in_once_and_then_says_the_way_on(browser: Browser, cluster: LocalCluster) -> None:
+    first, second = Person(browser, cluster), Person(browser, cluster)
+    link = first.link("--as", "ada")
+    first.page.goto(link)
+    expect(first.page.locator(".foot")).to_contain_text("ada")
+    assert "#" not in first.page.url
+    second.page.goto(link)
+    expect(second.page.get_by_role("alert")).to_contain_text("this link was used already")
+    expect(second.page.get_by_role("alert")).to_contain_text("lattice web")
+    assert second.context.cookies() == []
+    cookie = first.context.cookies()[0]
+    assert (cookie.get("httpOnly"), cookie.get("sameSite")) == (True, "Strict")
+    assert first.page.evaluate("document.cookie") == ""
+    first.page.get_by_role("button", name="Log out").click()
+    expect(first.page.get_by_text("lattice web")).to_be_visible()
+    assert (first.complaints, second.complaints) == ([], [])
+    first.close()
+    second.close()
+
+
+def test_the_sites_provider_logs_in_and_brings_back_to_the_view(browser: Browser, cluster: LocalCluster) -> None:
+    grace = Person(browser, cluster)
+    grace.page.goto(f"{cluster.api_url}/nodes")
+    grace.page.get_by_role("button", name="Log in").click()
+    grace.page.locator("input[name=user]").fill("grace")
+    grace.page.locator("input[name=password]").fill(PASSWORD)
+    grace.page.evaluate("document.querySelector('form').submit()")
+    expect(grace.page.get_by_role("heading", name="Nodes")).to_be_visible()
+    expect(grace.page.locator(".foot")).to_contain_text("grace")
+    expect(grace.page.get_by_role("link", name="n1", exact=True).first).to_be_visible()
+    assert grace.page.evaluate("Object.keys(localStorage).sort().join()") == "lattice-page-key"
+    expect(grace.page.get_by_role("link", name="Admin")).to_have_count(0)
+    grace.close()
+
+
+def prepared(cluster: LocalCluster) -> dict[str, str]:
+    """Something of everything for the views to show."""
+    running = cluster.submit("sleep 600", name="shown")["id"]
+    cluster.wait_state(running, "Running")
+    ended = cluster.run(["sh", "-c", "echo done"], name="ended")["id"]
+    waiting = cluster.submit("true", name="waits", resources={"nodes": NODES})["id"]
+    group = cluster.submit("true", name="sweep", tasks="0-4")["id"]
+    dag = cluster.post(
+        "/dags",
+        {
+            "name": "flow",
+            "allocations": [
+                {"id": "a", "entrypoint": "true"},
+                {"id": "b", "entrypoint": "true", "depends_on": "a:success"},
+            ],
+        },
+    )
+    return {"running": running, "waiting": waiting, "ended": ended, "group": group, "dag": dag["id"]}
+
+
+def views(found: dict[str, str]) -> list[str]:
+    return [
+        "allocations",
+        "allocations?q=state:running",
+        f"allocations/{found['waiting']}",
+        f"allocations/{found['ended']}",
+        f"allocations/{found['group']}",
+        "submit",
+        "timeline",
+        "nodes",
+        "nodes?by=load",
+        "nodes/n1",
+        "dags",
+        f"dags/{found['dag']}",
+        "usage",
+        *(f"admin?part={part}" for part in ("servers", "reservations", "tenants", "weights", "settings", "audit")),
+        f"allocations/{found['running']}/terminal",
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_opens_without_barriers_in_both_themes(
+    browser: Browser, cluster: LocalCluster, theme: Theme
+) -> None:
+    found = prepared(cluster)
+    wide = Person(browser, cluster, theme=theme, width=WIDE).log_in()
+    problems = {}
+    for view in views(found):
+        page = wide.follow(view)
+        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator(".command").first).to_be_visible()
+        if barriers := wide.barriers():
+            problems[view] = barriers
+        page.set_viewport_size({"width": NARROW, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW, view
+        page.set_viewport_size({"width": WIDE, "height": 900})
+    assert problems == {}
+    assert wide.complaints == []
+    assert wide.hosts == {cluster.api_url.partition("//")[2]}
+    wide.close()
+
+
+def test_a_submission_is_checked_sent_and_followed_to_its_output(person: Person) -> None:
+    page = person.open("submit")
+    page.get_by_label("Name", exact=True).fill("from-the-page")
+    page.get_by_label("Time limit").fill("soon")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("alert")).to_contain_text("walltime")
+    page.get_by_label("Time limit").fill("10m")
+    page.locator("textarea[name=script]").fill(
+        "#!/bin/sh\necho '<b>bold</b>' \"$LATTICE_ALLOC_NAME\"\nsleep 1\necho last line\n"
+    )
+    expect(page.get_by_label("Script", exact=True).last).to_contain_text("#LATTICE --walltime=10m")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").filter(has_text="would start")).to_be_visible()
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.wait_for_url("**/allocations/a*")
+    expect(page.get_by_role("log")).to_contain_text("<b>bold</b>")
+    expect(page.get_by_role("log")).to_contain_text("last line")
+    expect(page.locator(".heading .state")).to_have_text("Completed")
+    expect(page.locator("main b")).to_have_count(0)
+    page.get_by_role("link", name="Submit again").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("from-the-page")
+
+
+def test_names_and_output_of_others_stay_text(person: Person, cluster: LocalCluster) -> None:
+    name = HOSTILE[:28]
+    made = cluster.submit(["printf", "%s\n", HOSTILE], name=name, tags={"k": HOSTILE[:20]})
+    cluster.wait_end(made["id"])
+    page = person.open("allocations")
+    expect(page.get_by_text(name)).to_be_visible()
+    page = person.open(f"allocations/{made['id']}")
+    expect(page.get_by_role("log")).to_contain_text(HOSTILE)
+    person.open("timeline").get_by_text("As a table").click()
+    expect(page.get_by_text(name).first).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_the_list_is_searched_and_live_and_cancels_what_is_chosen(person: Person, cluster: LocalCluster) -> None:
+    page = person.open("allocations")
+    first = cluster.submit("sleep 300", name="victim", tags={"x": "y"})["id"]
+    other = cluster.submit("sleep 300", name="bystander")["id"]
+    row = page.get_by_role("row").filter(has_text=first)
+    expect(row).to_contain_text("Running")  # by itself
+    page.get_by_label("Search allocations").fill("tag:x=y state:running")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("row").filter(has_text=other)).to_have_count(0)
+    assert "q=tag" in page.url
+    expect(page.locator(".command code")).to_have_text("lattice status --all --tag=x=y --state=running")
+    page.get_by_label(f"Choose {first}").check()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    cluster.wait_state(first, "Cancelled")
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    assert cluster.allocation(other)["state"] == "Running"
+    page.get_by_label("Search allocations").fill("colour:red")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("alert")).to_contain_text("colour")
+
+
+def test_an_operator_drains_a_node_with_a_reason_and_others_cannot(browser: Browser, cluster: LocalCluster) -> None:
+    ada, bob = Person(browser, cluster).log_in("--as", "ada"), Person(browser, cluster).log_in("--as", "bob")
+    expect(ada.open("nodes/n3").get_by_role("heading", name="n3")).to_be_visible()
+    expect(ada.page.get_by_role("button", name="Drain")).to_have_count(0)
+    page = bob.open("nodes/n3")
+    page.get_by_role("button", name="Drain").click()
+    page.get_by_label("Reason").fill("a fan is loud")
+    page.get_by_role("dialog").get_by_role("button", name="Drain").click()
+    expect(page.locator(".heading")).to_contain_text("Drained")
+    expect(page.locator(".heading")).to_contain_text("a fan is loud")
+    expect(ada.page.locator(".heading")).to_contain_text("Drained")  # live
+    page.get_by_role("button", name="Undrain").click()
+    expect(page.locator(".heading")).to_contain_text("Ready")
+    assert (ada.complaints, bob.complaints) == ([], [])
+    ada.close()
+    bob.close()
+
+
+def test_a_terminal_takes_what_is_typed(person: Person, cluster: LocalCluster) -> None:
+    made = cluster.submit("sleep 600", name="terminal")["id"]
+    cluster.wait_state(made, "Running")
+    page = person.open(f"allocations/{made}/terminal")
+    page.locator(".xterm-screen").click()
+    expect(page.locator(".heading")).to_contain_text(f"{made}.")
+    page.keyboard.type("echo answer=$((6*7))\n")
+    expect(page.locator(".xterm-rows")).to_contain_text("answer=42")
+    page.keyboard.type("exit 3\n")
+    expect(page.get_by_role("button", name="Open another")).to_be_visible()
+
+
+def test_a_page_that_is_open_lives_through_a_server_that_dies(person: Person, cluster: LocalCluster) -> None:
+    page = person.open("allocations")
+    made = cluster.submit("sleep 300", name="before")["id"]
+    expect(page.get_by_role("row").filter(has_text=made)).to_contain_text("Running")
+    old = cluster.kill("server")
+    expect(page.get_by_text("The server does not answer")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text=made)).to_be_visible()
+    cluster.wait_replaced(old)
+    cluster.wait_serving()
+    expect(page.get_by_text("The server does not answer")).to_have_count(0)
+    after = cluster.submit("true", name="after")["id"]
+    expect(page.get_by_role("row").filter(has_text=after)).to_contain_text("Completed")
+
+
+def test_a_session_that_ends_keeps_the_work_and_comes_back_by_a_login_elsewhere(person: Person) -> None:
+    page = person.open("submit")
+    page.get_by_label("Name", exact=True).fill("not-lost")
+    person.context.clear_cookies()
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Log in again")
+    elsewhere = person.context.new_page()
+    elsewhere.goto(person.link())
+    elsewhere.wait_for_selector(".frame")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("not-lost")
