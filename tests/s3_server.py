@@ -59,6 +59,9 @@ class S3Server:
 
     def make_bucket(self, name: str) -> Bucket:
         assert self._ask("PUT", f"/{name}") == 200
+        return self.bucket(name)
+
+    def bucket(self, name: str) -> Bucket:
         return Bucket(name=name, endpoint=self.endpoint, region=REGION, key_id="test", key_secret="test", timeout_s=5.0)
 
 

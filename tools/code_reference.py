@@ -231,6 +231,8 @@ def _bounded(hint: Any, marks: tuple[Any, ...]) -> str:  # noqa: ANN401 - any an
         return "duration" if any(isinstance(mark, Meta) and mark.gt == 0 for mark in marks) else "duration, or 0"
     bounds = next(mark for mark in marks if isinstance(mark, Meta))
     least, most = bounds.ge, bounds.le
+    if bounds.gt is not None and most is not None:
+        return f"{_type(hint)}, above {bounds.gt:,} to {most:,}"
     span = f", {least:,} to {most:,}" if most is not None else f", at least {least:,}" if least is not None else ""
     return _type(hint) + span
 
@@ -439,6 +441,7 @@ def exit_codes() -> list[str]:
 
 PROGRAMS = {
     "agent": "`lattice-agent`",
+    "mover": "`lattice-mover`",
     "backup": "`lattice-backup`",
     "replay": "`rm-replay`",
     "server": "`lattice-server`",

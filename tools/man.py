@@ -20,7 +20,7 @@ from lattice.cli.flags import GLOBAL_FLAGS  # noqa: E402 - after the width is se
 from lattice.cli.parsing import EXIT_CODES, build_parser, load_command  # noqa: E402 - after the width is set
 from lattice.cli.registry import COMMANDS, Branch, Leaf, leaves  # noqa: E402
 from lattice.daemons.agent import hollow  # noqa: E402
-from lattice.daemons.programs import agent, replay, server  # noqa: E402
+from lattice.daemons.programs import agent, mover, replay, server  # noqa: E402
 from tools.man_files import FILES  # noqa: E402
 
 TARGET = ROOT / "share" / "man"
@@ -30,6 +30,7 @@ VERSION = f"Lattice {tomllib.loads((ROOT / 'pyproject.toml').read_text())['proje
 DAEMONS = (
     (server.build_parser, "serve a cluster: the API, the agents, the scheduler"),
     (agent.build_parser, "run the work of one node"),
+    (mover.build_parser, "copy data to the hot tier"),
     (replay.build_parser, "replay workload traces on a simulated machine"),
 )
 

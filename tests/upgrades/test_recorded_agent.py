@@ -52,6 +52,8 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "scratch_mb",
         "exposes",
         "output_prefix",
+        "data",
+        "stage_out",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 

@@ -27,9 +27,8 @@ from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.figures.figures import AgentFigures
+from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
-from lattice.agent.hooks.scratch import FEATURE as SCRATCH_FEATURE
-from lattice.agent.hooks.scratch import scratch_features
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
@@ -106,7 +105,7 @@ SHIMLESS_BEATS = 3
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
-OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE, SCRATCH_FEATURE}
+OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE} | DIRECTORY_FEATURES
 OWN_FEATURES |= {watching.FEATURE}
 
 _log = logging.getLogger(__name__)
@@ -555,7 +554,7 @@ class Driver:
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
         features = set(self._facts.features) - OWN_FEATURES | confinement_features(listing.limits)
         features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
-        features |= self._steps.meet_shim(listing) | scratch_features(self._settings.scratch_dir, listing.mount_kinds)
+        features |= self._steps.meet_shim(listing) | directory_features(self._settings.scratch_dir, listing.mount_kinds)
         features |= {watching.FEATURE} if listing.hints else set()
         if listing.cgroup:
             features.add(CGROUP_FEATURE)

@@ -12,6 +12,7 @@ from lattice.agent.containers.node import NodeContainers
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.checkpoints import CheckpointHook
 from lattice.agent.hooks.container import ContainerHook
+from lattice.agent.hooks.data import DataHook
 from lattice.agent.hooks.images import ImagesHook
 from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
 from lattice.agent.hooks.runner import HookRunner
@@ -78,6 +79,7 @@ def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchH
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
     hooks.append(CheckpointHook(settings.state_dir))
+    hooks.append(DataHook(settings.data))
     hooks.append(ContainerHook(containers))
     return hooks
 

@@ -8,6 +8,7 @@ from lattice.agent.checks.options import Check
 from lattice.agent.containers.node import ContainerSettings
 from lattice.agent.discovery.hardware_file import HardwareFile
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.hooks.data import DataSettings
 from lattice.agent.hooks.site_programs import SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
@@ -30,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     topology: NodeTopology = NodeTopology()
     limits: LimitSettings = LimitSettings()
     hooks: SiteHooks = SiteHooks()
+    data: DataSettings = DataSettings()
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     cache_dir: Path | None = None  # None = this node mounts no images
     blobs: BlobSource | None = None  # where images come from that are no files; None = from nowhere

@@ -22,6 +22,8 @@ from lattice.core.model.work.intent import IntentRule
 from lattice.observe.figures.ring import FigureRing
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import Clock
+from lattice.ports.data.staging import StagingService
+from lattice.ports.data.tiers import NO_TIERS, DataTiers
 from lattice.ports.nodes.agents import AgentLinks
 from lattice.ports.nodes.conformance import ConformanceView
 from lattice.ports.nodes.health import HealthService
@@ -82,6 +84,8 @@ class Services:
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows
     inventories: InventoryRegistry | None = None  # None on a server that follows
+    staging: StagingService | None = None  # None on a server that follows
+    tiers: DataTiers = NO_TIERS
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # interval at which the permission of stream readers is checked again

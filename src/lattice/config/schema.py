@@ -431,6 +431,47 @@ class CheckpointSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     root: Annotated[str, Meta(max_length=512)] = ""
 
 
+class HotTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where copies are that work reads: a file system that movers and nodes share."""
+
+    directory: str = ""  # folder of the hot tier, under the same path for movers and nodes; empty = there is none
+    size: Limit = 0  # bytes that all copies together may have; 0 = what its file system has
+    bandwidth: Limit = (
+        0  # bytes per second that it can write, of which the setting staging.bandwidth is for staging; 0 = no limit
+    )
+    tenants: dict[str, Limit] = {}  # most bytes that copies of a tenant may have; tenants not named here have no limit
+    high: Annotated[float, Meta(gt=0, le=1)] = 0.9  # part of the size above which nothing is added
+    low: Annotated[float, Meta(ge=0, le=1)] = 0.7  # part down to which copies leave that were not used for longest
+
+
+class WarmTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A directory or a bucket from which users may take data."""
+
+    url: Annotated[str, Meta(pattern=r"^(file:///.+|s3://[a-z0-9][a-z0-9.-]+[a-z0-9])$")]  # file:///PATH or s3://BUCKET
+    tenants: list[Name] = []  # tenants that may use it; empty = all
+    endpoint: str = ""  # address of the S3 service; empty = Amazon's
+    region: str = "us-east-1"  # region of the bucket
+    key_id: str = ""  # name of the access key: the name itself or a reference; read by movers alone
+    key_secret: str = ""  # its secret, as a reference; read by movers alone
+    ca_file: str = ""  # PEM file with authorities of the service, besides those of the system
+    timeout: Period = 60.0  # longest time of one request
+
+
+class DataTiersSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    hot: HotTierSection = HotTierSection()
+    warm: list[WarmTierSection] = []  # places from which data may be taken
+    cold: NotYet = None  # archives that have to be restored first; not supported yet
+
+
+class DataSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Data of work (`--data-mount`): where it may come from, and where copies are made of it."""
+
+    tiers: DataTiersSection = DataTiersSection()
+    # folders below which users may have data mounted; nodes have --data-targets
+    targets: list[str] = field(default_factory=lambda: ["/data", "/datasets", "/input", "/mnt", "/workspace"])
+    mover_timeout: Period = 15.0  # a mover that is silent for this long has lost its copies to others
+
+
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`auto_finalize` raises the cluster's level as soon as every server supports the next one.
 
@@ -479,4 +520,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     images: ImagesSection = ImagesSection()
     checkpoint: CheckpointSection = CheckpointSection()
     web: WebSection = WebSection()
+    data: DataSection = DataSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

@@ -235,6 +235,8 @@ NOT_PLANNED = (
     ev.AuditKeySet,
     ev.AuditSealed,
     ev.AuditArchived,
+    ev.CopyChanged,  # a plan receives readiness through the signals
+    ev.CopyForgotten,
 )
 
 
@@ -286,6 +288,7 @@ class _Touched:
                 | ev.CheckpointEnded()
                 | ev.StepsRecorded()
                 | ev.WaitChanged()
+                | ev.AllocationStaged()
             ):
                 self.numbers[event.number] = None
             case ev.TaskGroupSubmitted():

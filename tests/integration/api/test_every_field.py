@@ -57,6 +57,7 @@ SUBMISSION: dict[str, Any] = {
     "keep_on_invalid_dependency": True,
     "checkpoint": {"protocol": "signal"},  # refused: there is no place for checkpoints here
     "resume_from": "a1",  # refused: it has none
+    "data": {"mounts": [{"source": "/warm/set", "target": "/data/set"}]},  # refused: this cluster has no tier
 }
 RESOURCES = {
     **{"nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1, "exclusive": True},

@@ -21,7 +21,7 @@ SUBMIT = {
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue", "--idle-end": "2h"},
     **{"--expose": "web:8080,share=bob"},
-    **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G"},
+    **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G", "--data-mount": "/warm/set:/data/set:hot"},
     **{"--image": "a/1:v1", "--checkpoint": "manual,shmem", "--resume-from": "a1:2"},
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},
 }

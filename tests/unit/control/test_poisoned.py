@@ -17,6 +17,8 @@ from lattice.control.capacity import evictions as evicting
 from lattice.control.capacity.evictions import Evictions
 from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorTree
+from lattice.control.data import staging as staging_loop
+from lattice.control.data.staging import Staging, StagingSettings
 from lattice.control.loop import keep_alive
 from lattice.control.nodes.conformance import Conformance
 from lattice.control.nodes.health import HealthRegistry
@@ -38,6 +40,7 @@ from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.commands import (
+    ClaimCopy,
     DownNode,
     DrainNode,
     EvictAllocations,
@@ -45,17 +48,22 @@ from lattice.core.machine.commands import (
     PlaceAllocation,
     RaiseLevel,
     RebootNode,
+    ReportCopy,
     ReportPart,
     RequestCheckpoint,
     SetSetting,
     SetVcluster,
+    SubmitAllocation,
 )
 from lattice.core.machine.outcomes import Accepted
+from lattice.core.machine.rules.data import staging as staging_rules
+from lattice.core.machine.state import State
+from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
-from lattice.core.model.work.allocations import PartPhase
+from lattice.core.model.work.allocations import Allocation, PartPhase, Request
 from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
 from lattice.daemons.server.loops import Loops
@@ -171,6 +179,43 @@ async def deadlines(patch: Patch, folder: Path) -> None:
     patch.undo()
     await made.enforce_due()
     assert world.allocation(bad).is_terminal  # it was not forgotten
+
+
+async def staging(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.do(RaiseLevel(level=2))
+    await world.prepare("n1")
+    made = Staging(world.replica, world.clock, StagingSettings())
+    bad, good = 0, 0
+    for name in ("bad", "good"):
+        wanted = SubmitAllocation(
+            name=name,
+            user="ada",
+            account="ada",
+            tenant="default",
+            vcluster="default",
+            request=Request(),
+            data=("file:///warm/set",),
+        )
+        bad, good = good, (await world.do(wanted)).number
+    key = key_of("file:///warm/set")
+    for _ in range(3):
+        world.clock.pass_s(600)
+        await world.do(ClaimCopy(key=key, mover="m"))
+        await world.do(ReportCopy(key=key, mover="m", generation=1, phase=CopyPhase.FAILED, reason="gone"))
+    judged = staging_rules.is_settled
+
+    def is_settled(state: State, head: Allocation) -> bool:
+        if head.number == bad:
+            raise RuntimeError("poisoned")
+        return judged(state, head)
+
+    patch.setattr(staging_loop, "is_settled", is_settled)
+    await made.settle()
+    assert (world.allocation(good).state, world.allocation(bad).state) == ("Pending", "Staging")
+    patch.undo()
+    await made.settle()
+    assert world.allocation(bad).state == "Pending"  # it was not forgotten
 
 
 async def idle_ends(patch: Patch, folder: Path) -> None:
@@ -464,6 +509,7 @@ CASES: dict[str, tuple[str, Case]] = {
     Deadlines.__name__: ("deadlines", deadlines),
     IdleEnds.__name__: ("idle", idle_ends),
     Evictions.__name__: ("evictions", evictions),
+    Staging.__name__: ("staging", staging),
     NodeWatch.__name__: ("node_watch", node_watch),
     Notifying.__name__: ("notifications", notifications),
     Archiving.__name__: ("archive", archive),

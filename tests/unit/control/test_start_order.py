@@ -10,6 +10,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OutputFiles
 from tests.unit.control.test_run_files import record
@@ -25,6 +26,8 @@ VALUES: dict[str, Any] = {
         "images": (ImageOrder(reference="tools/1:v1", digest="ab" * 32, source="/srv/tools.squashfs"),),
         "views": ("default",),
         "scratch_mb": 32,
+        "data": (DataOrder(source="s3://b/set", target="/data/set", hot=True),),
+        "stage_out": (StageOutOrder(source="out", target="file:///warm/out"),),
         "container": ContainerOrder(image=ImageOrder(reference="x", digest="ab" * 32, source="/srv/x.squashfs")),
     },
 }

@@ -21,6 +21,7 @@ from lattice_sdk.calls.telemetry.metrics import MetricCalls
 from lattice_sdk.calls.web.page import WebCalls
 from lattice_sdk.checkpoints.calls import CheckpointCalls
 from lattice_sdk.observing.calls import FigureCalls
+from lattice_sdk.site.data_calls import DataCalls
 
 
 class Calls(
@@ -45,5 +46,6 @@ class Calls(
     MetricCalls,
     CheckpointCalls,
     WebCalls,
+    DataCalls,
 ):
     """What both clients can do."""

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from lattice_sdk.data.models import DataInfo, DataRequest, StageOutInfo
 from lattice_sdk.models.health import NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
 from lattice_sdk.models.moments import Duration, Moment, Run, as_text
@@ -100,6 +101,8 @@ class Details(Struct, frozen=True, kw_only=True):
     summary: bool = False
     scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
     slurm: SlurmRequestDetails | UnsetType = UNSET
+    data: list[DataInfo] = []
+    stage_out: list[StageOutInfo] = []
 
 
 class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
@@ -551,6 +554,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     notify: NotifyRequest | None = None
     checkpoint: CheckpointOptions | None = None  # how it is asked for checkpoints; None = it writes none
     resume_from: str = ""  # ID[:N] of work of one's own: begin with its newest complete checkpoint, or with number N
+    data: DataRequest | None = None
 
 
 class AllocationFilter(Struct, frozen=True, kw_only=True):

@@ -159,6 +159,9 @@ def _places(own: Sequence[Mapping[str, str]]) -> list[dict[str, object]]:
         elif os.path.isdir(path):
             mounts.append(_bind(path, path))
     mounts += [_bind(str(each["source"]), target) for target, each in given.items() if each["kind"] == "bind"]
+    mounts += [
+        _bind(str(each["source"]), target, "rro") for target, each in given.items() if each["kind"] == "read_only"
+    ]
     return mounts
 
 

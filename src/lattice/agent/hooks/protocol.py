@@ -44,10 +44,15 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def set_variable(self, name: str, value: str) -> None:
         cast("dict[str, str]", self.request["env"])[name] = value
 
-    def add_mount(self, kind: str, target: str, source: str = "") -> None:
-        """Something that the run sees and the host does not; later ones may lie on earlier ones."""
-        mounts = cast("list[dict[str, str]]", self.request.setdefault("mounts", []))
-        mounts.append({"kind": kind, "target": target, "source": source})
+    def add_mount(
+        self, kind: str, target: str, source: str = "", *, rights: Mapping[str, object] | None = None
+    ) -> None:
+        """Something that the run sees and the host does not; later ones may lie on earlier ones.
+
+        With `rights` (uid, gid, groups) the source is opened with these, and not with those of the shim.
+        """
+        mounts = cast("list[dict[str, object]]", self.request.setdefault("mounts", []))
+        mounts.append({"kind": kind, "target": target, "source": source, **({"rights": rights} if rights else {})})
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from lattice.ports.nodes.agents import RunKey, StartOrder
 
 IMAGES = "images"
 CONTAINER = "container"
+DATA = "data"
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +36,8 @@ class HookRunner:
 
     @property
     def needs_undo(self) -> bool:
-        """Whether any hook may have something to undo; those of images never do."""
-        return any(hook.name not in (IMAGES, CONTAINER) for hook in self._hooks)
+        """Whether any hook may have something to undo; those of images and data never do."""
+        return any(hook.name not in (IMAGES, CONTAINER, DATA) for hook in self._hooks)
 
     def has_left(self, key: RunKey) -> bool:
         """Whether there may be something to undo for the run; to be asked once, at its end."""

@@ -13,6 +13,7 @@ import fcntl
 import os
 import select
 import signal
+import stat
 import struct
 
 CLONE_NEWNS = 0x20000
@@ -22,7 +23,8 @@ MAX_MOUNTS = 64
 MAX_SIZE_MB = 1 << 30
 MAKE_WITHIN_S = 5.0
 BIND, TMPFS, SQUASHFS, NAMESPACE, DISK = "bind", "tmpfs", "squashfs", "namespace", "disk"
-KINDS = (BIND, TMPFS, SQUASHFS, NAMESPACE, DISK)
+READ_ONLY, EMPTY = "read_only", "empty"
+KINDS = (BIND, TMPFS, SQUASHFS, NAMESPACE, DISK, READ_ONLY, EMPTY)
 LOOP_CONTROL = "/dev/loop-control"
 LOOP_CTL_GET_FREE, LOOP_CONFIGURE = 0x4C82, 0x4C0A
 LO_READ_ONLY, LO_AUTOCLEAR = 1, 4
@@ -35,9 +37,12 @@ class Mount:
     """`bind`: the folder `source` appears at `target`. `tmpfs`: an empty folder in memory, which counts as the run's own, of at
     most `size_mb` (0 = half of the machine's memory, as the kernel has it). `squashfs`: the files in the image `source`, read-only.
     `disk`: the ext4 file system in the file `source`, which only root can write.
+    `read_only`: as `bind`, without what is mounted below `source`, and no process can write there.
+    With `rights` (uid, gid, groups) the source of a bind is opened as that user: the run sees nothing that these do not show.
+    `empty`: a folder that only holds the targets of later mounts, which are made in it.
     `namespace`: alone in its list; all of it was made by others and can be opened at `source`."""
 
-    __slots__ = ("kind", "size_mb", "source", "target")
+    __slots__ = ("kind", "rights", "size_mb", "source", "target")
 
     def __init__(self, request: object) -> None:
         if not isinstance(request, dict):
@@ -51,12 +56,28 @@ class Mount:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_SIZE_MB:
             raise ValueError(f"size_mb is not a number of megabytes: {size!r}")
         self.size_mb = size
+        self.rights = _rights(request.get("rights"))
 
     def make(self) -> None:
         """In the namespace. Raises OSError."""
+        if self.rights is None:
+            self._make(self.source)
+            return
+        fd = _open_as(self.source, self.rights)
+        try:
+            self._make(b"/proc/self/fd/%d" % fd)
+        finally:
+            os.close(fd)
+
+    def _make(self, source: bytes) -> None:
         if self.kind == BIND:
-            _mount(self.source, self.target, None, MS_BIND | MS_REC, None)
+            _mount(source, self.target, None, MS_BIND | MS_REC, None)
             _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, None)
+        elif self.kind == READ_ONLY:
+            _mount(source, self.target, None, MS_BIND, None)
+            _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, None)
+        elif self.kind == EMPTY:
+            _mount(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=0755,size=1m")
         elif self.kind in (SQUASHFS, DISK):
             is_disk = self.kind == DISK
             device, number = _attach(self.source, writable=is_disk)
@@ -123,8 +144,12 @@ def _make_all(mounts: list[Mount], report: int, done: int, close: tuple[int, ...
             raise OSError(ctypes.get_errno(), "unshare")
         # What the host mounts later appears here as well; what is mounted here stays here.
         _mount(None, b"/", None, MS_REC | MS_SLAVE, None)
+        empty: list[bytes] = []
         for place, mount in enumerate(mounts):  # noqa: B007 - read where one fails
+            if any(mount.target.startswith(folder + b"/") for folder in empty):
+                _make_target(mount)
             mount.make()
+            empty += [mount.target] if mount.kind == EMPTY else []
         said = b"ready"
     except OSError as error:
         said = f"{place} {error.errno or 0}".encode()
@@ -132,6 +157,40 @@ def _make_all(mounts: list[Mount], report: int, done: int, close: tuple[int, ...
         os.write(report, said)
         os.read(done, 1)  # stays until the parent has opened the namespace, or is gone
         os._exit(0)
+
+
+def _make_target(mount: Mount) -> None:
+    """In a folder of the namespace's own, which no one else can change. Raises OSError."""
+    if mount.kind == EMPTY or _is_folder(mount):
+        os.makedirs(mount.target, 0o755, exist_ok=True)
+        return
+    os.makedirs(os.path.dirname(mount.target), 0o755, exist_ok=True)
+    os.close(os.open(mount.target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def _is_folder(mount: Mount) -> bool:
+    if mount.rights is None:
+        return os.path.isdir(mount.source)
+    fd = _open_as(mount.source, mount.rights)
+    try:
+        return stat.S_ISDIR(os.fstat(fd).st_mode)
+    finally:
+        os.close(fd)
+
+
+def _open_as(path: bytes, rights: tuple[int, int, list[int]]) -> int:
+    """In the child that makes the namespace, which has one thread. Raises OSError."""
+    uid, gid, groups = rights
+    own = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(gid)
+    os.seteuid(uid)
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(own)
 
 
 def _failure(mounts: list[Mount], said: bytes, within_s: float) -> OSError:
@@ -175,6 +234,16 @@ def _attach(image: bytes, *, writable: bool = False) -> tuple[int, int]:
         os.close(source)
         if control >= 0:
             os.close(control)
+
+
+def _rights(value: object) -> tuple[int, int, list[int]] | None:
+    if value is None:
+        return None
+    given = [value.get("uid"), value.get("gid"), *(value.get("groups") or [])] if isinstance(value, dict) else [None]
+    numbers = [number for number in given if isinstance(number, int) and not isinstance(number, bool) and number >= 0]
+    if len(numbers) != len(given):
+        raise ValueError(f"rights of a mount are not numbers: {value!r}")
+    return numbers[0], numbers[1], numbers[2:]
 
 
 def _path(value: object, name: str) -> bytes:

@@ -24,6 +24,7 @@ class Role(StrEnum):
     ATTACHER = "AllocationAttacher"  # likewise
     USER = "User"
     AGENT = "Agent"
+    MOVER = "Mover"  # copies data to the hot tier
 
 
 class Reach(IntEnum):
@@ -66,6 +67,10 @@ class Permission(StrEnum):
     READ_SELF = "self:read"
     OWN_NOTIFICATIONS = "notification:own"  # the user's own notification settings
     CONNECT_AGENT = "agent:connect"
+    READ_DATA = "data:read"  # sources on the hot tier that the user's work uses, and how full it is
+    STAGE_DATA = "data:stage"
+    EVICT_DATA = "data:evict"
+    MOVE_DATA = "data:move"
 
 
 _ROLES = (
@@ -78,43 +83,48 @@ _ROLES = (
     Role.ATTACHER,
     Role.USER,
     Role.AGENT,
+    Role.MOVER,
 )
 _N, _O, _T, _A = Reach.NONE, Reach.OWN, Reach.TENANT, Reach.ALL
 # fmt: off
-#                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly Reader Attacher User Agent
+#                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly Reader Attacher User Agent Mover
 _ROWS: dict[Permission, tuple[Reach, ...]] = {
-    Permission.SUBMIT:          (_A, _T, _T, _T, _N, _N, _N, _T, _N),
-    Permission.READ:            (_A, _T, _O, _O, _O, _O, _O, _O, _N),
-    Permission.CHANGE:          (_A, _T, _O, _O, _N, _N, _N, _O, _N),
-    Permission.LAUNCH:          (_O, _O, _O, _O, _N, _N, _N, _O, _N),
-    Permission.ATTACH:          (_O, _O, _O, _O, _N, _N, _O, _O, _N),
-    Permission.STEER:           (_O, _O, _O, _O, _N, _N, _O, _O, _N),
-    Permission.FORWARD:         (_O, _O, _O, _O, _N, _N, _N, _O, _N),
-    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N, _O, _N),
-    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _O, _O, _N),
-    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N, _N, _A, _N),
-    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N, _N, _N),
-    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _N, _N, _T, _N),
-    Permission.CREATE_TENANTS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
-    Permission.WRITE_TENANTS:   (_A, _T, _N, _N, _N, _N, _N, _N, _N),
-    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
-    Permission.CREATE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N, _N, _N),
-    Permission.WRITE_VCLUSTERS: (_A, _T, _N, _N, _N, _N, _N, _N, _N),
-    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N, _N, _T, _N),
-    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N, _N, _N),
-    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
-    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N, _N, _N, _N),
-    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N, _N, _O, _N),
-    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N, _N, _N),
-    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
-    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N, _N, _A, _N),
-    Permission.READ_FIGURES:    (_A, _N, _A, _N, _A, _N, _N, _N, _N),
-    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
-    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N),
-    Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _N, _N, _O, _N),
-    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A, _A, _A),
-    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _N, _N, _O, _N),
-    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _N, _N, _A),
+    Permission.SUBMIT:          (_A, _T, _T, _T, _N, _N, _N, _T, _N, _N),
+    Permission.READ:            (_A, _T, _O, _O, _O, _O, _O, _O, _N, _N),
+    Permission.CHANGE:          (_A, _T, _O, _O, _N, _N, _N, _O, _N, _N),
+    Permission.LAUNCH:          (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
+    Permission.ATTACH:          (_O, _O, _O, _O, _N, _N, _O, _O, _N, _N),
+    Permission.STEER:           (_O, _O, _O, _O, _N, _N, _O, _O, _N, _N),
+    Permission.FORWARD:         (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
+    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N, _O, _N, _N),
+    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _O, _O, _N, _N),
+    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N, _N, _A, _N, _N),
+    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _N, _N, _T, _N, _N),
+    Permission.CREATE_TENANTS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_TENANTS:   (_A, _T, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N, _N),
+    Permission.CREATE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_VCLUSTERS: (_A, _T, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N, _N, _T, _N, _N),
+    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _N, _N, _A, _N, _N),
+    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N, _N, _O, _N, _N),
+    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N, _N, _A, _N, _N),
+    Permission.READ_FIGURES:    (_A, _N, _A, _N, _A, _N, _N, _N, _N, _N),
+    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N, _N, _N, _N),
+    Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _N, _N, _O, _N, _N),
+    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A, _A, _A, _A),
+    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
+    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _N, _N, _A, _N),
+    Permission.READ_DATA:       (_A, _A, _A, _A, _A, _N, _N, _A, _N, _N),
+    Permission.STAGE_DATA:      (_A, _T, _T, _T, _N, _N, _N, _T, _N, _N),
+    Permission.EVICT_DATA:      (_A, _N, _A, _N, _N, _N, _N, _N, _N, _N),
+    Permission.MOVE_DATA:       (_N, _N, _N, _N, _N, _N, _N, _N, _N, _A),
 }
 # fmt: on
 TABLE: dict[tuple[Role, Permission], Reach] = {
@@ -130,9 +140,10 @@ _SCOPES = {
     "readonly": Role.READ_ONLY,
     "allocations:read": Role.READER,
     "allocations:attach": Role.ATTACHER,
+    "data:move": Role.MOVER,
 }
 # Tokens with these alone may do no more, whatever their user may.
-NARROW = frozenset({Role.READ_ONLY, Role.READER, Role.ATTACHER})
+NARROW = frozenset({Role.READ_ONLY, Role.READER, Role.ATTACHER, Role.MOVER})
 # Words of the claims `pact_role` and `lattice_role`, for callers whose token has no scope of ours.
 _ROLE_CLAIMS = {
     "pact-platform-admin": Role.SYSTEM_ADMIN,

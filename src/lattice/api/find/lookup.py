@@ -121,14 +121,23 @@ def view_of(context: Context, found: Found, *, is_new: bool = False) -> Allocati
     now_ms = context.services.clock.now_ms()
     explain = _nothing if is_new else context.services.scheduling.reason_for
     if isinstance(record, TaskGroup):
-        explained = "" if record.is_done else explain(record.number)
+        is_staging = record.template.state is AllocationState.STAGING
+        explained = staging_reason(context, record.template) if is_staging else explain(record.number)
+        explained = "" if record.is_done else explained
         return group_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
     explained = ""
-    if record.state is AllocationState.PENDING:
+    if record.state is AllocationState.STAGING:
+        explained = staging_reason(context, record)
+    elif record.is_waiting:
         explained = explain(record.number) or (explain(record.group) if record.group else "")
     elif record.state is AllocationState.STARTING:
         explained = context.services.observations.start_of(record.number, record.run)
     return allocation_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
+
+
+def staging_reason(context: Context, head: Allocation) -> str:
+    """Why work waits for its data; empty where only the leader knows."""
+    return "" if context.services.staging is None else context.services.staging.reason_for(head)
 
 
 def _nothing(number: int) -> str:

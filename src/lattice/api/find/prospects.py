@@ -13,7 +13,12 @@ _DEEPEST = 30
 
 def is_queued(head: Allocation, now_ms: int) -> bool:
     """Whether it has a place in the queue: nothing but the machine keeps it from starting."""
-    return head.hold is Hold.NONE and not head.waits_for and head.eligible_at <= now_ms
+    return (
+        head.hold is Hold.NONE
+        and not head.waits_for
+        and head.eligible_at <= now_ms
+        and head.state is not AllocationState.STAGING
+    )
 
 
 class Prospects:
@@ -56,7 +61,7 @@ class Prospects:
         if record is None:
             return None
         start: int | None = record.started_at
-        if record.state is AllocationState.PENDING:
+        if record.is_waiting:
             if record.number not in self._known:
                 self._known[record.number] = None
                 self._known[record.number] = self.earliest_start(record, depth + 1)

@@ -24,6 +24,8 @@ from lattice.api.operations.admin import (
 )
 from lattice.api.operations.admin import notify as notifying
 from lattice.api.operations.checkpoints import checkpoints
+from lattice.api.operations.data import copies as data_copies
+from lattice.api.operations.data import moving as data_moving
 from lattice.api.operations.nodes import admission, conformance, inventory, nodes
 from lattice.api.operations.nodes import cache as caching
 from lattice.api.operations.nodes import checks as node_checks
@@ -50,6 +52,7 @@ from lattice.api.running.ports import PortQuery, PortsQuery
 from lattice.api.running.terminal_launch import TerminalFields
 from lattice.wire.admin.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.admin.reservations import ReservationFields
+from lattice.wire.data.moving import MoverAsk, MoverReports
 from lattice.wire.nodes.imports import NodeImport
 from lattice.wire.slurm.commands import SlurmCommand
 from lattice.wire.work.dags import DagSubmission
@@ -225,6 +228,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _row("GET", "/images", imaging.list_images, imaging.ImagesQuery, _P.READ_NODES),
     _row("GET", "/images/one", imaging.get_image, imaging.ImageQuery, _P.READ_NODES),
+    _row("GET", "/data", data_copies.list_data, data_copies.DataQuery, _P.READ_DATA),
+    _row("GET", "/data/tier", data_copies.data_tier, data_copies.DataQuery, _P.READ_DATA),
+    _row("POST", "/data/stage", data_copies.stage_data, data_copies.StageRequest, _P.STAGE_DATA),
+    _row("POST", "/data/evict", data_copies.evict_data, data_copies.EvictRequest, _P.EVICT_DATA),
+    _row("POST", "/data/work", data_moving.ask_for_data_work, MoverAsk, _P.MOVE_DATA),
+    _row("POST", "/data/reports", data_moving.report_data_work, MoverReports, _P.MOVE_DATA),
     _row("GET", "/cache", caching.cache_status, caching.CacheQuery, _P.READ_NODES),
     _row("POST", "/cache/warm", caching.warm_cache, caching.WarmCache, _P.CONTROL_NODES),
     _row("POST", "/cache/evict", caching.evict_image, caching.CacheEviction, _P.CONTROL_NODES),

@@ -7,7 +7,7 @@ from lattice.api.errors import ApiError
 from lattice.api.running.stored_output import StoredOutput
 from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, PartPhase
+from lattice.core.model.work.allocations import Allocation, Cause, PartPhase
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
     OutputName,
@@ -109,7 +109,7 @@ def _prefix(record: Allocation, run: int) -> str:
 
 def is_part_over(record: Allocation, run: int, node: str) -> bool:
     """Whether nothing more can come from this node for this run."""
-    if record.is_terminal or record.run != run or record.state is AllocationState.PENDING:
+    if record.is_terminal or record.run != run or record.is_waiting:
         return True
     return any(part.node == node and part.phase is PartPhase.ENDED for part in record.parts)
 

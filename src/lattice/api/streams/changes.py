@@ -72,6 +72,7 @@ Shown = (
     | _OfNamed
     | ev.AllocationSubmitted
     | ev.WaitChanged
+    | ev.AllocationStaged
     | ev.DagSubmitted
     | ev.DagEnded
     | ev.NodeSpecified
@@ -123,6 +124,8 @@ SILENT = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
+    ev.CopyChanged,  # the work that waits for it tells
+    ev.CopyForgotten,
     ev.SnapshotRecorded,
     ev.LevelRaised,
     ev.EvictionBegan,  # its victims tell
@@ -233,6 +236,8 @@ class ChangeRing:
             case ev.WaitChanged():
                 if not event.waits_for:
                     self._note_eligible(index, at, event.number)
+            case ev.AllocationStaged():
+                self._note_eligible(index, at, event.number)
             case ev.TaskGroupSubmitted() | ev.TasksCancelled() | ev.TaskGroupHeld():
                 self._note_tasks(index, at, event, groups)
             case ev.DagSubmitted() | ev.DagEnded():

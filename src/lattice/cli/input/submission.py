@@ -9,6 +9,7 @@ from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.input.constraints import parse_constraints, parse_nodes
 from lattice.cli.input.exposure import parse_exposed
 from lattice.cli.times import parse_moment
+from lattice_sdk.data.models import DataRequest
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRequest, Submission
 from lattice_sdk.models.runs import CheckpointOptions, ContainerOptions
@@ -60,6 +61,7 @@ class SubmitOptions:
     view: str = ""
     tools_uenv: str = ""
     scratch: str = ""
+    data_mount: tuple[str, ...] = ()
     image: str = ""
     mount: tuple[str, ...] = ()
     container_writable: bool = False
@@ -135,6 +137,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         notify=_notify(options),
         checkpoint=_checkpoint(options),
         resume_from=options.resume_from,
+        data=_data(options),
     )
 
 
@@ -178,6 +181,14 @@ def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions
     if options.uenv or options.tools_uenv:
         raise UsageError("--image and --uenv exclude each other", hint="give one of the two")
     return complete_container(options.image, wanted, here)
+
+
+def _data(options: SubmitOptions) -> DataRequest | None:
+    if not options.data_mount:
+        return None
+    from lattice.cli.input.data import parse_mount
+
+    return DataRequest(mounts=[parse_mount(text) for text in options.data_mount])
 
 
 def _umask() -> int | None:

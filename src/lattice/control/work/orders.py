@@ -2,9 +2,12 @@
 
 from typing import Any, assert_never
 
+from msgspec.structs import replace
+
 from lattice.control.checkpoints.orders import checkpoint_setup
 from lattice.control.work.run_files import early_signal, run_files
 from lattice.core.machine.state import State
+from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
@@ -21,6 +24,7 @@ from lattice.ports.nodes.agents import (
     StopOrder,
     UpdateOrder,
 )
+from lattice.ports.nodes.data import DataOrder
 from lattice.wire.files.chunks import run_prefix
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
@@ -29,7 +33,7 @@ INDEX = "${INDEX}"
 ONE_STEP = "srun"
 NATIVE = SlurmSettings()
 # What is made here of the work; every other field of the work goes into the order's field of the same name, as it is.
-_MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask"})
+_MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask", "data"})
 _COPIED = [name for name in Work.__struct_fields__ if name in StartOrder.__struct_fields__ and name not in _MADE]
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
@@ -78,12 +82,25 @@ def start_order(
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
         node_cpus=_node_cpus(state, allocation, part.node),
+        data=tuple(_data(state, allocation, each) for each in work.data),
         output_prefix=run_prefix(
             allocation.tenant, allocation.project, allocation_id(allocation.number), allocation.run
         ),
         exposes=tuple(NamedPort(name=each.name, port=each.port) for each in allocation.exposes),
         checkpoint=checkpoint_setup(state, allocation),
     )
+
+
+def _data(state: State, allocation: Allocation, mount: DataOrder) -> DataOrder:
+    """The mount with the copy that the allocation got."""
+    if not mount.hot:
+        return mount
+    key = key_of(mount.source)
+    generation = next((use.generation for use in allocation.data if use.key == key), 0)
+    if generation:
+        return replace(mount, folder=folder_of(key, generation))
+    copy = state.staging.copies.get(key)
+    return replace(mount, reason=copy.reason if copy is not None else allocation.message)
 
 
 def _node_cpus(state: State, allocation: Allocation, node: str) -> tuple[int, ...]:

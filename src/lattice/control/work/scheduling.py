@@ -22,6 +22,7 @@ from lattice.core.machine.events import (
     AllocationHeld,
     AllocationReleased,
     AllocationRequeued,
+    AllocationStaged,
     AllocationSubmitted,
     AllocationUpdated,
     AnyEvent,
@@ -75,6 +76,7 @@ _WAKING = (
     TasksCancelled,
     WaitChanged,
     TasksUnblocked,
+    AllocationStaged,
     NodeRegistered,
     NodeSpecified,
     NodeMeasured,
@@ -119,6 +121,7 @@ class Scheduling:
         energy_price: Callable[[int], float | None] = lambda now: None,
         standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
         gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
+        data_readiness: Callable[[], Mapping[int, float]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -128,6 +131,7 @@ class Scheduling:
         self._energy_price = energy_price
         self._standing = standing
         self._gpu_fitness = gpu_fitness
+        self._data_readiness = data_readiness
         self._cycle = Cycle()
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
@@ -241,6 +245,7 @@ class Scheduling:
             drifted=known.drifted,
             excluded=known.excluded,
             gpu_fitness=self._gpu_fitness(),
+            data_readiness=self._data_readiness(),
         )
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:

@@ -20,6 +20,7 @@ from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.parts.folded_tasks import FoldedChunk
 from lattice.core.machine.parts.node_history import NodeHistory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
+from lattice.core.model.data.copies import Copy
 from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Node
@@ -145,6 +146,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("admissions", view.admissions, RECORDS_PER_CHUNK)
     yield from _chunks("enrolments", view.enrolments, RECORDS_PER_CHUNK)
     yield from _chunks("evictions", view.evictions, RECORDS_PER_CHUNK)
+    yield from _chunks("copies", view.copies, RECORDS_PER_CHUNK)
     histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
     yield from _chunks("stories", histories, HISTORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
@@ -193,6 +195,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "admissions": msgspec.msgpack.Decoder(tuple[Admission, ...]),
     "enrolments": msgspec.msgpack.Decoder(tuple[Enrolment, ...]),
     "evictions": msgspec.msgpack.Decoder(tuple[Eviction, ...]),
+    "copies": msgspec.msgpack.Decoder(tuple[Copy, ...]),
     "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
@@ -259,6 +262,8 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.histories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
+            case Copy():
+                state.staging.put(record)
             case (
                 Notification()
                 | NotifyDefault()

@@ -50,6 +50,7 @@ from lattice.core.machine.vocabulary.site_commands import (
     SettleNotifications,
     SetVcluster,
 )
+from lattice.core.machine.vocabulary.staging_commands import ClaimCopy, EvictCopy, ReportCopy, SettleData, WantCopy
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
@@ -97,6 +98,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     exposes: tuple[Exposed, ...] = ()
     checkpoint: CheckpointWay | None = None  # how it is asked for checkpoints; None = it writes none
     resume_from: ResumePoint | None = None
+    data: tuple[str, ...] = ()  # sources that are copied to the hot tier before it starts
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -381,6 +383,11 @@ AnyCommand = (
     | AddAuditKey
     | SealAudit
     | ArchiveAudit
+    | WantCopy
+    | ClaimCopy
+    | ReportCopy
+    | EvictCopy
+    | SettleData
     | RecordSnapshot
     | RaiseLevel
 )

@@ -15,6 +15,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.checkpoints import requests as checkpoints
+from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.nodes import drift, nodes
 from lattice.core.machine.rules.site import administration, audit, deletion, specifications
 from lattice.core.machine.rules.work import (
@@ -184,6 +185,12 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.SetNotifyDefault, notifications.set_default),
     _timed(cmd.NoteTimeLimit, notifications.note_time_limit),
     _plain(cmd.SettleNotifications, notifications.settle),
+    # data
+    _timed(cmd.WantCopy, staging.want),
+    _timed(cmd.ClaimCopy, staging.claim),
+    _timed(cmd.ReportCopy, staging.report),
+    _plain(cmd.EvictCopy, staging.evict),
+    _plain(cmd.SettleData, staging.settle),
     # audit
     _plain(cmd.RecordAudit, audit.record),
     _signed_timed(cmd.AddAuditKey, audit.add_key),

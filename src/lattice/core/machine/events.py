@@ -41,6 +41,7 @@ from lattice.core.machine.vocabulary.site_events import (
     TenantSet,
     VclusterSet,
 )
+from lattice.core.machine.vocabulary.staging_events import AllocationStaged, CopyChanged, CopyForgotten
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
@@ -310,6 +311,9 @@ AnyEvent = (
     | AuditKeySet
     | AuditSealed
     | AuditArchived
+    | CopyChanged
+    | CopyForgotten
+    | AllocationStaged
     | SnapshotRecorded
     | LevelRaised
 )

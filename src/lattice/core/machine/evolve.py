@@ -22,10 +22,11 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.folds.admission import evolve_admission
 from lattice.core.machine.folds.checkpoints import after_run, changed_by
 from lattice.core.machine.folds.drift import evolve_drift
-from lattice.core.machine.folds.evictions import evolve_eviction
+from lattice.core.machine.folds.evictions import EvictionEvent, evolve_eviction
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
 from lattice.core.machine.folds.site import evolve_site
 from lattice.core.machine.folds.specified import evolve_specification
+from lattice.core.machine.folds.staging import StagingEvent, evolve_staging
 from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
@@ -65,8 +66,15 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             evolve_specification(state, event, at)
         case ev.WaitChanged() | ev.TasksUnblocked() | ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
             _evolve_dependency(state, event, at)
-        case ev.EvictionBegan() | ev.EvictionChanged() | ev.EvictionEnded():
-            evolve_eviction(state, event)
+        case (
+            ev.EvictionBegan()
+            | ev.EvictionChanged()
+            | ev.EvictionEnded()
+            | ev.CopyChanged()
+            | ev.CopyForgotten()
+            | ev.AllocationStaged()
+        ):
+            _evolve_room(state, event)
         case ev.NodeJudged() | ev.NodeEnrolled():
             evolve_admission(state, event, at)
         case (
@@ -95,6 +103,15 @@ def _evolve_running(
             _paused(state, event, at)
         case _:
             _change(state, event.number, **changed_by(state, event))
+
+
+def _evolve_room(state: State, event: EvictionEvent | StagingEvent) -> None:
+    """Nodes and data that are made ready for work before it starts."""
+    match event:
+        case ev.CopyChanged() | ev.CopyForgotten() | ev.AllocationStaged():
+            evolve_staging(state, event)
+        case _:
+            evolve_eviction(state, event)
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued

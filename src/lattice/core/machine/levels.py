@@ -85,6 +85,15 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         Setting("checkpoint.timeout_s"),
         Setting("checkpoint.keep"),
         Setting("checkpoint.keep_bytes"),
+        (cmd.SubmitAllocation, "data"),
+        cmd.WantCopy,
+        cmd.ClaimCopy,
+        cmd.ReportCopy,
+        cmd.EvictCopy,
+        cmd.SettleData,
+        Setting("staging.recheck_s"),
+        Setting("staging.retry_s"),
+        Setting("staging.bandwidth"),
     ),
 }
 

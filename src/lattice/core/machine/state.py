@@ -20,6 +20,8 @@ from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, ba
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
 from lattice.core.machine.parts.services import ServiceNames
+from lattice.core.machine.parts.staging import StagingRegistry
+from lattice.core.model.data.copies import Copy
 from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
@@ -97,6 +99,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     admissions: tuple[Admission, ...] = ()
     enrolments: tuple[Enrolment, ...] = ()
     evictions: tuple[Eviction, ...] = ()
+    copies: tuple[Copy, ...] = ()
 
 
 OLDEST_LEVEL = 1
@@ -147,6 +150,7 @@ class State:
         self.admission = AdmissionRegistry(self._digest)
         self.evictions = EvictionRegistry(self._digest)
         self.services = ServiceNames()
+        self.staging = StagingRegistry(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -240,6 +244,7 @@ class State:
             admissions=tuple(self.admission.names.values()),
             enrolments=tuple(self.admission.enrolments.values()),
             evictions=tuple(self.evictions.records.values()),
+            copies=tuple(self.staging.copies.values()),
         )
 
     # writing, for evolve and the codec alone
@@ -279,6 +284,7 @@ class State:
         self.allocations[new.number] = new
         self.dependencies.note(old, new)
         self.services.note(old, new)
+        self.staging.note(old, new)
         if old is None or old.state is not new.state:
             self._count_allocation(old, new)
 
@@ -287,6 +293,7 @@ class State:
         self._digest.remove(b"allocation", old)
         self.dependencies.note(old, None)
         self.services.note(old, None)
+        self.staging.note(old, None)
         self._count_allocation(old, None)
 
     def _count_allocation(self, old: Allocation | None, new: Allocation | None) -> None:
@@ -344,6 +351,7 @@ class State:
         self._digest.add(b"group", new)
         self.groups[new.number] = new
         self.dependencies.note_group(old, new)
+        self.staging.note_group(old, new)
         pending = new.pending_count - (old.pending_count if old is not None else 0)
         if pending:
             self.count_user(new.template.tenant, new.template.user, pending=pending)
@@ -352,6 +360,7 @@ class State:
         old = self.groups.pop(number)
         self._digest.remove(b"group", old)
         self.dependencies.note_group(old, None)
+        self.staging.note_group(old, None)
         self._group_numbers.remove(number)
         rows = self.folded.pop(number, None)
         if rows is not None:

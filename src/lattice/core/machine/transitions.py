@@ -9,8 +9,9 @@ entry with a comment "only ..." is one that a rule guards.
 
 A node is alive (Unknown to Drained), gone (Down), or waits for a person (Failed, Quarantine). It gets work in Ready alone. A drain
 is remembered across Down, so that a node comes back drained. An allocation is before its run (Pending, Staging), active, Stopping,
-or at an end; ends are final, and a requeue goes back to Pending for another run. Work that is asked for a checkpoint is Checkpointing
-until it is complete or has failed, and holds what it held. No entry leads to STAGING or SUSPENDED yet.
+or at an end; ends are final, and a requeue goes back to Pending for another run. Work begins in Staging when its data has to be
+brought first. Work that is asked for a checkpoint is Checkpointing until it is complete or has failed, and holds what it held.
+No entry leads to SUSPENDED yet.
 See docs/architecture/core.md.
 """
 
@@ -58,6 +59,7 @@ class AllocationTrigger(StrEnum):
     REQUEUE = "requeue"
     CHECKPOINT = "checkpoint"
     CHECKPOINTED = "checkpointed"  # complete, or failed: it runs on
+    STAGED = "staged"  # its data is there, or as much of it as will come
 
 
 _T = NodeTrigger
@@ -107,7 +109,7 @@ _ACTIVE = (A.STARTING, A.RUNNING, A.CHECKPOINTING)
 
 ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     (A.PENDING, _U.PLACE): A.STARTING,
-    (A.STAGING, _U.PLACE): A.STARTING,
+    (A.STAGING, _U.STAGED): A.PENDING,
     (A.STARTING, _U.STARTED): A.RUNNING,
     (A.RUNNING, _U.CHECKPOINT): A.CHECKPOINTING,
     (A.CHECKPOINTING, _U.CHECKPOINT): A.CHECKPOINTING,  # a repeated request joins the one that is open
@@ -116,7 +118,9 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     **{(state, _U.COMPLETE): A.COMPLETED for state in _ACTIVE},
     (A.STOPPING, _U.COMPLETE): A.COMPLETED,  # only a run that ended well before its rollback reached it
     **{(state, _U.FAIL): A.FAILED for state in (*_ACTIVE, A.STOPPING)},
-    **{(state, _U.FAIL): A.FAILED for state in (*_BEFORE, A.SUSPENDED)},  # only by a deadline
+    **{
+        (state, _U.FAIL): A.FAILED for state in (*_BEFORE, A.SUSPENDED)
+    },  # only by a deadline, or data that its user may not read
     **{(state, _U.CANCEL): A.CANCELLED for state in (*_BEFORE, A.SUSPENDED, A.STOPPING)},
     **{(state, _U.REQUEUE): A.PENDING for state in (*_ACTIVE, A.STOPPING)},
 }

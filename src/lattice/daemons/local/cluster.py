@@ -59,7 +59,9 @@ class Cluster:
             raise StartFailed("all servers were removed from their cluster; none is left to start")
         self.rest_port = serving[0].rest
         agents = [self._start_agent(node) for node in self._options.node_names()]
-        return await self._wait_for_nodes(agents, progress)
+        states = await self._wait_for_nodes(agents, progress)
+        self._start_mover()
+        return states
 
     async def stop_keeping(self) -> None:
         """From here on processes are not restarted, and cluster.json is not updated."""
@@ -107,6 +109,18 @@ class Cluster:
             if time.monotonic() > until:
                 raise StartFailed(f"the server did not listen within {NO_PROGRESS_S:g} s; {_end_of_log(server)}")
             await asyncio.sleep(LOOK_EVERY_S)
+
+    def _start_mover(self) -> None:
+        """Last, so that no client waits for it."""
+        if not commands.hot_tier(self._layout, self._options):
+            return
+        program = Program(
+            role="mover",
+            name="mover",
+            command=commands.mover_command(self._layout, self._options, self.api_url),
+            log=self._layout.log_of("mover", "mover"),
+        )
+        self._spawn(Keeper(program, self.record, restart=self._options.restart).run())
 
     def _start_agent(self, node: str) -> Keeper:
         program = Program(

@@ -71,6 +71,9 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         "object_store": {"directory": str(layout.objects)},
         "images": {"directory": str(layout.images)},
         "checkpoint": {"root": str(layout.checkpoints)},
+        "data": {
+            "tiers": {"hot": {"directory": str(layout.tiers / "hot")}, "warm": [{"url": f"file://{layout.tiers}/warm"}]}
+        },
         "upgrade": {"auto_finalize": True},  # all servers are of this release
     }
     if len(places) > 1:
@@ -94,6 +97,19 @@ def server_command(layout: Layout, options: Options, name: str) -> list[str]:
     return [program("lattice-server"), "--config", str(layout.config_of(name)), *begin, *settings]
 
 
+def hot_tier(layout: Layout, options: Options) -> str:
+    """Where copies of data are: under the directory of the cluster unless a setting says otherwise."""
+    given = [text.partition("=")[2] for text in options.settings if text.startswith("data.tiers.hot.directory=")]
+    return given[-1] if given else str(layout.tiers / "hot")
+
+
+def mover_command(layout: Layout, options: Options, servers: str) -> list[str]:
+    settings = [word for setting in options.settings for word in ("--set", setting)]
+    config = str(layout.config_of(options.server_names()[0]))
+    token = str(layout.mover_token)
+    return [program("lattice-mover"), "--config", config, "--servers", servers, "--token-file", token, *settings]
+
+
 def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> list[str]:
     arguments = {
         "--node-id": node,
@@ -108,6 +124,8 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     }
     if os.geteuid() == 0:
         arguments["--cache-dir"] = str(layout.cache)
+        if hot := hot_tier(layout, options):
+            arguments["--data-hot"] = hot
     if group := options.group_of(node):
         arguments["--group"] = group
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}

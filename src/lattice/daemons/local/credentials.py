@@ -66,7 +66,8 @@ def write_tokens(layout: Layout, secret: bytes, users: Mapping[str, str] | None 
         write_private(layout.users / name, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
     person = {"sub": user, "account": user, "tenants": ["default"], "scope": "admin", **lifetime}
     agents = {"sub": "lattice-agent", "kind": "agent", **lifetime}
-    for path, claims in ((layout.token, person), (layout.agent_token, agents)):
+    movers = {"sub": "lattice-mover", "scope": "data:move", **lifetime}
+    for path, claims in ((layout.token, person), (layout.agent_token, agents), (layout.mover_token, movers)):
         write_private(path, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
 
 

@@ -29,13 +29,15 @@ class Layout:
         self.objects = self.root / "objects"
         self.agents = self.root / "agents"
         self.images = self.root / "images"  # the registry; the user fills it
+        self.mover_token = self.root / "mover.token"
+        self.tiers = self.root / "tiers"  # of data: hot for copies, warm for the user to fill
         self.cache = self.root / "cache"  # of images, shared by all nodes
         self.checkpoints = self.root / "checkpoints"  # of all work
 
     def log_of(self, role: str, name: str) -> Path:
         if role == "agent":
             return self.agents / f"{name}.log"
-        return self.root / f"{role}.log" if name == role else self.servers / f"{name}.log"
+        return self.root / f"{role}.log" if name == role or role == "mover" else self.servers / f"{name}.log"
 
     def config_of(self, server: str) -> Path:
         return self.server_config if server == "server" else self.servers / server / "server.yaml"

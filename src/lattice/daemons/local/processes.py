@@ -88,6 +88,8 @@ def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
     programs = {os.path.basename(word) for word in arguments[:6]}
     if "lattice-server" in programs:
         return _server_role(option(arguments, "--config"), layout)
+    if "lattice-mover" in programs:
+        return ("mover", "mover") if option(arguments, "--token-file") == str(layout.mover_token) else None
     if os.path.basename(arguments[0]) == "etcd":
         data = Path(option(arguments, "--data-dir") or "/")
         return ("etcd", option(arguments, "--name") or "") if layout.servers in data.parents else None

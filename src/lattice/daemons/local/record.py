@@ -13,7 +13,7 @@ from lattice_sdk.site.local_cluster import ClusterFile, ClusterProcess
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
-ORDER = ("supervisor", "server", "etcd", "agent", "shim")
+ORDER = ("supervisor", "server", "etcd", "agent", "shim", "mover")
 
 
 class Record:

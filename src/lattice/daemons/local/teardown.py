@@ -45,7 +45,8 @@ def stop_cluster(layout: Layout) -> str:
 
 def stop_members(layout: Layout) -> list[Process]:
     """Ends everything except the supervisor and removes its records; returns the processes that survived."""
-    left = stop_role(layout, "agent", AGENT_PATIENCE_S)
+    left = stop_role(layout, "mover", AGENT_PATIENCE_S)
+    left += stop_role(layout, "agent", AGENT_PATIENCE_S)
     left += stop_role(layout, "shim", SHIM_PATIENCE_S)
     for node in layout.nodes():
         sweep_node(layout, node)

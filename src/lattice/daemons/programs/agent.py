@@ -37,9 +37,10 @@ from lattice.agent.shim_client import ShimUnavailable
 from lattice.config.load import ConfigError
 from lattice.daemons.agent.check import report_check
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
+from lattice.daemons.agent.data import add_data, data_settings
 from lattice.daemons.agent.figures import add_figures_option, show_figures
 from lattice.daemons.agent.file import add_file_options, with_file
-from lattice.daemons.agent.hardware import BadHardware, look_around
+from lattice.daemons.agent.hardware import BadHardware, Machine, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
@@ -222,6 +223,7 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
 
 
 def _add_images(add: Callable[..., argparse.Action]) -> None:
+    add_data(add)
     add(
         "--cache-dir",
         type=Path,
@@ -378,13 +380,12 @@ def build_settings(options: argparse.Namespace) -> Settings:
             reserve_mb=options.memory_reserve_mb,
             rlimits=_rlimits(options.rlimit, uid),
             machine_memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10,
-            device_files=DeviceFiles(
-                gpus=machine.topology.gpus, is_amd=is_amd(machine.gpu_type), site=tuple(options.device)
-            ),
+            device_files=_device_files(machine, options.device),
         ),
         inventory=machine.inventory,
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
+        data=data_settings(options),
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
         blobs=registry_blobs(options.registries),
         cache_bytes=options.cache_bytes,
@@ -393,6 +394,10 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hooks=_site_hooks(options),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
+
+
+def _device_files(machine: Machine, site: Sequence[str]) -> DeviceFiles:
+    return DeviceFiles(gpus=machine.topology.gpus, is_amd=is_amd(machine.gpu_type), site=tuple(site))
 
 
 def _rlimits(parsed: list[tuple[str, tuple[int, int]]], uid: int) -> Rlimits:

@@ -11,6 +11,7 @@ from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity.evictions import Evictions
 from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.data.staging import Staging
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import Loop, keep_alive
 from lattice.control.nodes.conformance import Conformance
@@ -42,6 +43,7 @@ from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.events import AllocationRequeued, EvictionBegan, NodeMoved
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
+from lattice.daemons.outside.data import staging_settings
 from lattice.daemons.outside.objects import log_retention
 from lattice.daemons.server.infrastructure import infrastructure_of
 from lattice.integrations.energy.prices import open_prices
@@ -97,7 +99,7 @@ class Loops:
         auditing: Auditing | None = None,
         finalizing: Finalizing | None = None,
     ) -> None:
-        timings = _Timings(config, epoch)
+        timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics = metrics
         self._clock = clock
         self._began_s = clock.monotonic_s()
@@ -118,6 +120,7 @@ class Loops:
             self.energy.price if self.energy else lambda now: None,
             lambda: self.conformance.standing(),
             self.inventories.gpu_fitness,
+            lambda: self.staging.readiness(),
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
@@ -255,6 +258,7 @@ class Loops:
             self.deadlines,
             self.idle_ends,
             self.evictions,
+            self.staging,
             self.tracing,
             self.notifying,
         )

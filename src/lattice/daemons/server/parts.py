@@ -5,6 +5,7 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
@@ -27,6 +28,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
 from lattice.daemons.figures.keeper import FigureKeeper
+from lattice.daemons.outside.data import data_tiers
 from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.outside.web import WebFront
 from lattice.daemons.server.debug_flags import DebugFlags
@@ -78,6 +80,7 @@ class ServerParts:
         self._images = image_registry(config)
         self._registries = container_registries(config)
         self._objects = object_store_of(config)
+        self._tiers = data_tiers(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
@@ -215,7 +218,7 @@ class ServerParts:
         backups: Backups | None = None,
         outage: Callable[[], str] = lambda: "",
     ) -> Services:
-        """What the operations stand on from now on; without loops those of a server that follows."""
+        """What the operations stand on from now on; without loops those of a follower."""
         config = self.config
         self.services = Services(
             replica=replica,
@@ -230,6 +233,8 @@ class ServerParts:
             proxy_url=self.front.proxy_url,
             proxy_domain=config.api.proxy_domain,
             web_links=self._web.links,
+            staging=None if loops is None else loops.staging,
+            tiers=self._tiers,
             observations=Observations() if loops is None else loops.observations,
             objects=self._objects,
             log_retention=log_retention(config),
@@ -240,11 +245,7 @@ class ServerParts:
             quorum=quorum,
             membership=membership,
             before_read=before_read,
-            reboots_nodes=bool(config.node.reboot_program),
-            server_name=config.name,
-            is_production=config.mode == "production",
-            default_tenant=config.defaults.tenant,
-            default_vcluster=config.defaults.vcluster,
+            **_names(config),
             notifications=self._senders.policy,
             rules=self._rules,
             slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
@@ -300,3 +301,14 @@ class ServerParts:
         await self.end_loops()
         await self.front.close()
         await self.replica.stop()
+
+
+def _names(config: ServerConfig) -> dict[str, Any]:
+    """What the operations take from the configuration as it is."""
+    return {
+        "reboots_nodes": bool(config.node.reboot_program),
+        "server_name": config.name,
+        "is_production": config.mode == "production",
+        "default_tenant": config.defaults.tenant,
+        "default_vcluster": config.defaults.vcluster,
+    }

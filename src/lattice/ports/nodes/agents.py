@@ -21,6 +21,7 @@ from lattice.core.model.site.protocols import Agreed
 from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.checkpoints import CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import Share
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.run_keys import RunKey as RunKey
 
 OutputName = Literal["stdout", "stderr"]
@@ -165,6 +166,8 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
     checkpoint: CheckpointSetup | None = None
+    data: tuple[DataOrder, ...] = ()  # mounted before the first process starts, in this order
+    stage_out: tuple[StageOutOrder, ...] = ()  # copied before the scratch directory goes
     epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
     exposes: tuple[NamedPort, ...] = ()
 

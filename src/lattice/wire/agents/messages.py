@@ -46,6 +46,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.steps import (
     AckOrder,
     AnyStepOrder,
@@ -86,6 +87,8 @@ NAMED_PORT = Plan(NamedPort, pb.NamedPort)
 CONTAINER = Plan(ContainerOrder, pb.Container, IMAGE)
 CHECKPOINT_SETUP = Plan(CheckpointSetup, pb.CheckpointSetup)
 CHECKPOINT_RUN = Plan(CheckpointOrder, pb.CheckpointRun, RUN_KEY)
+DATA_MOUNT = Plan(DataOrder, pb.RunData)
+STAGE_OUT = Plan(StageOutOrder, pb.RunStageOut)
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
@@ -96,6 +99,8 @@ START_RUN = Plan(
     IMAGE,
     CONTAINER,
     NAMED_PORT,
+    DATA_MOUNT,
+    STAGE_OUT,
     apart={"epoch": "the node notes it by itself: it is that of the Welcome before the order"},
 )
 

@@ -309,6 +309,217 @@ class ImageView(_message.Message):
     views: _containers.RepeatedCompositeFieldContainer[ViewOfImage]
     def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., size: _Optional[int] = ..., source: _Optional[str] = ..., signed_by: _Optional[str] = ..., mount: _Optional[str] = ..., description: _Optional[str] = ..., views: _Optional[_Iterable[_Union[ViewOfImage, _Mapping]]] = ...) -> None: ...
 
+class ListDataRequest(_message.Message):
+    __slots__ = ("source",)
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    def __init__(self, source: _Optional[str] = ...) -> None: ...
+
+class CopyView(_message.Message):
+    __slots__ = ("source", "state", "tenant", "size", "files", "generation", "bytes_done", "percent", "bytes_per_s", "seconds_left", "tries", "reason", "checked_at", "used_at", "allocations", "users")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
+    PERCENT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CHECKED_AT_FIELD_NUMBER: _ClassVar[int]
+    USED_AT_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    state: str
+    tenant: str
+    size: int
+    files: int
+    generation: int
+    bytes_done: int
+    percent: float
+    bytes_per_s: float
+    seconds_left: float
+    tries: int
+    reason: str
+    checked_at: str
+    used_at: str
+    allocations: _containers.RepeatedScalarFieldContainer[str]
+    users: int
+    def __init__(self, source: _Optional[str] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., size: _Optional[int] = ..., files: _Optional[int] = ..., generation: _Optional[int] = ..., bytes_done: _Optional[int] = ..., percent: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., seconds_left: _Optional[float] = ..., tries: _Optional[int] = ..., reason: _Optional[str] = ..., checked_at: _Optional[str] = ..., used_at: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., users: _Optional[int] = ...) -> None: ...
+
+class ListDataResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[CopyView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[CopyView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class DataTierRequest(_message.Message):
+    __slots__ = ("source",)
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    def __init__(self, source: _Optional[str] = ...) -> None: ...
+
+class TierView(_message.Message):
+    __slots__ = ("capacity", "used", "movers", "waiting")
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    MOVERS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    capacity: int
+    used: int
+    movers: int
+    waiting: int
+    def __init__(self, capacity: _Optional[int] = ..., used: _Optional[int] = ..., movers: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class StageDataRequest(_message.Message):
+    __slots__ = ("source", "tenant", "request_id")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    tenant: str
+    request_id: str
+    def __init__(self, source: _Optional[str] = ..., tenant: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class EvictDataRequest(_message.Message):
+    __slots__ = ("source", "request_id")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    request_id: str
+    def __init__(self, source: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CopyProgress(_message.Message):
+    __slots__ = ("key", "generation", "bytes_done", "bytes_total", "bytes_per_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    generation: int
+    bytes_done: int
+    bytes_total: int
+    bytes_per_s: float
+    def __init__(self, key: _Optional[str] = ..., generation: _Optional[int] = ..., bytes_done: _Optional[int] = ..., bytes_total: _Optional[int] = ..., bytes_per_s: _Optional[float] = ...) -> None: ...
+
+class AskForDataWorkRequest(_message.Message):
+    __slots__ = ("mover", "slots", "wait_s", "progress", "hot_total", "hot_free", "request_id")
+    MOVER_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    HOT_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    HOT_FREE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    mover: str
+    slots: int
+    wait_s: float
+    progress: _containers.RepeatedCompositeFieldContainer[CopyProgress]
+    hot_total: int
+    hot_free: int
+    request_id: str
+    def __init__(self, mover: _Optional[str] = ..., slots: _Optional[int] = ..., wait_s: _Optional[float] = ..., progress: _Optional[_Iterable[_Union[CopyProgress, _Mapping]]] = ..., hot_total: _Optional[int] = ..., hot_free: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CopyTask(_message.Message):
+    __slots__ = ("key", "source", "generation", "present", "version", "tries", "accounts")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PRESENT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    source: str
+    generation: int
+    present: int
+    version: str
+    tries: int
+    accounts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, key: _Optional[str] = ..., source: _Optional[str] = ..., generation: _Optional[int] = ..., present: _Optional[int] = ..., version: _Optional[str] = ..., tries: _Optional[int] = ..., accounts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class OldGeneration(_message.Message):
+    __slots__ = ("key", "generation")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    generation: int
+    def __init__(self, key: _Optional[str] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class MoverTasks(_message.Message):
+    __slots__ = ("tasks", "remove", "stop", "bytes_per_s")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[CopyTask]
+    remove: _containers.RepeatedCompositeFieldContainer[OldGeneration]
+    stop: _containers.RepeatedScalarFieldContainer[str]
+    bytes_per_s: float
+    def __init__(self, tasks: _Optional[_Iterable[_Union[CopyTask, _Mapping]]] = ..., remove: _Optional[_Iterable[_Union[OldGeneration, _Mapping]]] = ..., stop: _Optional[_Iterable[str]] = ..., bytes_per_s: _Optional[float] = ...) -> None: ...
+
+class CopyReport(_message.Message):
+    __slots__ = ("key", "generation", "phase", "size", "files", "version", "reason", "readers", "denied")
+    class DeniedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    READERS_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    generation: int
+    phase: str
+    size: int
+    files: int
+    version: str
+    reason: str
+    readers: _containers.RepeatedScalarFieldContainer[str]
+    denied: _containers.ScalarMap[str, str]
+    def __init__(self, key: _Optional[str] = ..., generation: _Optional[int] = ..., phase: _Optional[str] = ..., size: _Optional[int] = ..., files: _Optional[int] = ..., version: _Optional[str] = ..., reason: _Optional[str] = ..., readers: _Optional[_Iterable[str]] = ..., denied: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class ReportDataWorkRequest(_message.Message):
+    __slots__ = ("mover", "reports", "request_id")
+    MOVER_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    mover: str
+    reports: _containers.RepeatedCompositeFieldContainer[CopyReport]
+    request_id: str
+    def __init__(self, mover: _Optional[str] = ..., reports: _Optional[_Iterable[_Union[CopyReport, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ReportAnswer(_message.Message):
+    __slots__ = ("key", "go_on", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GO_ON_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    go_on: bool
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., go_on: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReportAnswers(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[ReportAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[ReportAnswer, _Mapping]]] = ...) -> None: ...
+
 class CacheStatusRequest(_message.Message):
     __slots__ = ("nodes", "group")
     NODES_FIELD_NUMBER: _ClassVar[int]

@@ -76,6 +76,36 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.GetImageRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.ImageView.FromString,
                 _registered_method=True)
+        self.ListData = channel.unary_unary(
+                '/lattice.v1.AdminService/ListData',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListDataRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListDataResponse.FromString,
+                _registered_method=True)
+        self.DataTier = channel.unary_unary(
+                '/lattice.v1.AdminService/DataTier',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.DataTierRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.TierView.FromString,
+                _registered_method=True)
+        self.StageData = channel.unary_unary(
+                '/lattice.v1.AdminService/StageData',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.StageDataRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CopyView.FromString,
+                _registered_method=True)
+        self.EvictData = channel.unary_unary(
+                '/lattice.v1.AdminService/EvictData',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.EvictDataRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CopyView.FromString,
+                _registered_method=True)
+        self.AskForDataWork = channel.unary_unary(
+                '/lattice.v1.AdminService/AskForDataWork',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.AskForDataWorkRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.MoverTasks.FromString,
+                _registered_method=True)
+        self.ReportDataWork = channel.unary_unary(
+                '/lattice.v1.AdminService/ReportDataWork',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ReportAnswers.FromString,
+                _registered_method=True)
         self.CacheStatus = channel.unary_unary(
                 '/lattice.v1.AdminService/CacheStatus',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.CacheStatusRequest.SerializeToString,
@@ -437,6 +467,48 @@ class AdminServiceServicer:
 
     def GetImage(self, request, context):
         """Get an image of the site's registry, with its views.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListData(self, request, context):
+        """List the sources on the hot tier, or on their way there, that the caller's work uses; all for administrators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DataTier(self, request, context):
+        """Get how full the hot tier is, and how many movers and allocations are busy with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StageData(self, request, context):
+        """Bring a source to the hot tier before there is work for it; it continues after the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EvictData(self, request, context):
+        """Have a source leave the hot tier, unless live work needs it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AskForDataWork(self, request, context):
+        """Tell that a mover is alive and how far it is, and take on further copies.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportDataWork(self, request, context):
+        """Tell what became of copies that a mover took on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -911,6 +983,36 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetImage,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.GetImageRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.ImageView.SerializeToString,
+            ),
+            'ListData': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListData,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListDataRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListDataResponse.SerializeToString,
+            ),
+            'DataTier': grpc.unary_unary_rpc_method_handler(
+                    servicer.DataTier,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.DataTierRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.TierView.SerializeToString,
+            ),
+            'StageData': grpc.unary_unary_rpc_method_handler(
+                    servicer.StageData,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.StageDataRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CopyView.SerializeToString,
+            ),
+            'EvictData': grpc.unary_unary_rpc_method_handler(
+                    servicer.EvictData,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.EvictDataRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CopyView.SerializeToString,
+            ),
+            'AskForDataWork': grpc.unary_unary_rpc_method_handler(
+                    servicer.AskForDataWork,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.AskForDataWorkRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.MoverTasks.SerializeToString,
+            ),
+            'ReportDataWork': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportDataWork,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ReportAnswers.SerializeToString,
             ),
             'CacheStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.CacheStatus,
@@ -1434,6 +1536,168 @@ class AdminService:
             '/lattice.v1.AdminService/GetImage',
             lattice_dot_v1_dot_admin__pb2.GetImageRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.ImageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListData(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListData',
+            lattice_dot_v1_dot_admin__pb2.ListDataRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListDataResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DataTier(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/DataTier',
+            lattice_dot_v1_dot_admin__pb2.DataTierRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.TierView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StageData(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/StageData',
+            lattice_dot_v1_dot_admin__pb2.StageDataRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CopyView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EvictData(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/EvictData',
+            lattice_dot_v1_dot_admin__pb2.EvictDataRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CopyView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AskForDataWork(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/AskForDataWork',
+            lattice_dot_v1_dot_admin__pb2.AskForDataWorkRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.MoverTasks.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportDataWork(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ReportDataWork',
+            lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ReportAnswers.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,7 @@ from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
@@ -58,6 +59,8 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     views: tuple[str, ...] = ()
     container: ContainerOrder | None = None
     scratch_mb: int = 0
+    data: tuple[DataOrder, ...] = ()  # as it was asked for; which copy is used is in the allocation
+    stage_out: tuple[StageOutOrder, ...] = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -136,6 +139,27 @@ class ContainerInfo(Struct, frozen=True, kw_only=True):
     no_home: bool
 
 
+class DataView(Struct, frozen=True, kw_only=True):
+    """A source that the work sees, and how far its copy on the hot tier is."""
+
+    source: str
+    target: str
+    access: str  # read-only or read-write
+    tier: str  # hot or direct
+    state: str = ""  # of the copy: wanted, moving, usable, ready, failed, leaving; empty without one
+    bytes_done: int = 0
+    bytes_total: int = 0  # 0 = not known yet
+    percent: float = 0.0
+    bytes_per_s: float = 0.0
+    seconds_left: float | None = None  # None = not known
+    reason: str = ""  # of the last failure, or why the copy waits
+
+
+class StageOutView(Struct, frozen=True, kw_only=True):
+    source: str
+    target: str
+
+
 class DetailsView(Struct, frozen=True, kw_only=True):
     """Details that only the owner and a SystemAdmin may read."""
 
@@ -160,6 +184,8 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     summary: bool = False
     scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
     slurm: AskedDetailsView | UnsetType = UNSET
+    data: tuple[DataView, ...] = ()
+    stage_out: tuple[StageOutView, ...] = ()
 
 
 class AllocationView(Struct, frozen=True, kw_only=True):
@@ -273,7 +299,7 @@ def waiting_reason(record: Allocation, explained: str) -> str:
         return _stopping_reason(record)
     if record.state is AllocationState.STARTING:
         return explained
-    if record.state is not AllocationState.PENDING:
+    if not record.is_waiting:
         return ""
     if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
         return record.message
@@ -356,7 +382,7 @@ def group_state(group: TaskGroup) -> AllocationState:
     """Pending until a task ran, Running while any is left, then the worst end of any task."""
     if not group.is_done:
         has_begun = group.holding or group.completed or group.failed
-        return AllocationState.RUNNING if has_begun else AllocationState.PENDING
+        return AllocationState.RUNNING if has_begun else group.template.state
     if group.failed:
         return AllocationState.FAILED
     return AllocationState.CANCELLED if group.cancelled else AllocationState.COMPLETED
@@ -466,4 +492,14 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         scratch_mb=work.scratch_mb,
         summary=work.summary,
         slurm=asked_details(record.asked) if record.asked is not None else UNSET,
+        data=tuple(
+            DataView(
+                source=each.source,
+                target=each.target,
+                access="read-write" if each.writable else "read-only",
+                tier="hot" if each.hot else "direct",
+            )
+            for each in work.data
+        ),
+        stage_out=tuple(StageOutView(source=each.source, target=each.target) for each in work.stage_out),
     )

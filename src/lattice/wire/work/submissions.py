@@ -4,7 +4,7 @@ What depends on the cluster (tenants, vClusters, quotas, nodes that exist) is ju
 said of the request alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.data import DataOrder
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
 from lattice.wire.checkpoints.checkpoints import CheckpointFields, read_way
@@ -31,6 +32,7 @@ from lattice.wire.text.texts import (
 )
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
+from lattice.wire.work.data import DATA_FEATURE, NO_DATA, DataRequest, read_mounts, read_stage_out
 from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
@@ -154,6 +156,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checkpoint: CheckpointFields | None = None  # how it is asked for checkpoints; None = it writes none
     resume_from: Short = ""  # ID[:N]: begin with the newest complete checkpoint of that work, or with its number N
     dry_run: bool = False  # only say what would become of it
+    data: DataRequest = NO_DATA  # sources that the work sees, and what is copied out at its end
 
 
 class Images(Struct, frozen=True, kw_only=True):
@@ -212,7 +215,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         )
     tasks, concurrency = read_tasks(wanted.tasks)
     way = read_way(wanted.checkpoint, in_container=bool(wanted.image))
-    features = (SCRATCH_FEATURE if wanted.scratch else "", CHECKPOINT_FEATURE if way is not None else "")
+    features = (*_directory_features(work), *((CHECKPOINT_FEATURE,) if way is not None else ()))
     return SubmitAllocation(
         name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
         user=by.user,
@@ -220,7 +223,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_request(wanted.resources, (*images.features, *filter(None, features))),
+        request=_request(wanted.resources, (*images.features, *features)),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -242,7 +245,16 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         no_preempt=life.no_preempt,
         exposes=check_exposed(wanted.expose),
         checkpoint=way,
+        data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)),
     )
+
+
+def _directory_features(work: Work) -> Iterator[str]:
+    """What a node needs for the directories of the work."""
+    if work.scratch_mb:
+        yield SCRATCH_FEATURE
+    if work.data:
+        yield DATA_FEATURE
 
 
 def _idle_end_s(value: str | int | None, tasks: object) -> int:
@@ -333,18 +345,33 @@ def _work(wanted: Submission, images: Images) -> Work:
         views=images.views,
         container=images.container,
         scratch_mb=_scratch_mb(wanted),
+        data=_mounts(wanted),
+        stage_out=read_stage_out(wanted.data),
     )
 
 
 def _scratch_mb(wanted: Submission) -> int:
-    size = memory_mb(wanted.scratch, "scratch") if wanted.scratch else 0
-    if wanted.scratch and not MIN_SCRATCH_MB <= size <= MAX_SCRATCH_MB:
+    text = wanted.scratch or wanted.data.scratch_per_node
+    if wanted.scratch and wanted.data.scratch_per_node:
+        raise BadField("data.scratch_per_node", "is the same as scratch", hint="give one of the two")
+    size = memory_mb(text, "scratch") if text else 0
+    if text and not MIN_SCRATCH_MB <= size <= MAX_SCRATCH_MB:
         raise BadField(
             "scratch", f"{size:,} MB is not possible", limit=f"from {MIN_SCRATCH_MB:,} to {MAX_SCRATCH_MB:,} MB"
         )
     if size and wanted.image:
         raise BadField("scratch", "scratch of a size is not possible inside a container", hint="leave scratch out")
     return size
+
+
+def _mounts(wanted: Submission) -> tuple[DataOrder, ...]:
+    mounts = read_mounts(wanted.data)
+    for place, each in enumerate(mounts):
+        if wanted.image and not each.hot:
+            raise BadField(
+                f"data.mounts[{place}]", "in a container only copies can be mounted", hint="use hot, or --mount"
+            )
+    return mounts
 
 
 def _umask(wanted: int | None) -> int | None:

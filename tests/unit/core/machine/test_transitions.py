@@ -32,7 +32,7 @@ Quarantine: wipe>Drained disable>Down admit>Booting
 
 ALLOCATIONS = """
 Pending:       place>Starting fail>Failed cancel>Cancelled
-Staging:       place>Starting fail>Failed cancel>Cancelled
+Staging:       staged>Pending fail>Failed cancel>Cancelled
 Starting:      started>Running stop>Stopping complete>Completed fail>Failed requeue>Pending
 Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing
 Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing checkpointed>Running

@@ -15,7 +15,6 @@ from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.site.weights import FACTORS
-from lattice.core.model.work.allocations import AllocationState
 from lattice.core.scheduler.score.profiles import profile_of
 from lattice.wire.admin.admin import VclusterFields, VclusterView, changed_vcluster, new_vcluster, vcluster_view
 
@@ -109,7 +108,7 @@ def _counts(context: Context) -> tuple[Counter[str], Counter[str]]:
     pending: Counter[str] = Counter()
     running: Counter[str] = Counter()
     for record in context.state.allocations.values():
-        if record.state is AllocationState.PENDING:
+        if record.is_waiting:
             pending[record.vcluster] += 1
         elif record.is_holding:
             running[record.vcluster] += 1

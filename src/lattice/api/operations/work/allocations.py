@@ -9,6 +9,7 @@ from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
+from lattice.api.find.data import with_progress
 from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, payload_of, view_of
 from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
@@ -105,7 +106,7 @@ async def get_allocation(context: Context, request: GetAllocation) -> Allocation
         return msgspec.structs.replace(view, details=None)
     await record_access(context, "allocation.details", head)
     payload = await payload_of(context, found)
-    details = details_view(head, decode_work(payload)) if payload else None
+    details = with_progress(context, head, details_view(head, decode_work(payload))) if payload else None
     return msgspec.structs.replace(view, details=details)
 
 

@@ -16,6 +16,7 @@ from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number
 from lattice.api.limits import MAX_PAGE
+from lattice.api.submit.data import check_data
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
@@ -27,6 +28,7 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
+from lattice.wire.work.allocations import decode_work
 from lattice.wire.work.dag_drawing import dag_graph, draw_svg
 from lattice.wire.work.dags import (
     DagGraph,
@@ -40,6 +42,7 @@ from lattice.wire.work.dags import (
     member_view,
     read_members,
 )
+from lattice.wire.work.data import NO_DATA
 from lattice.wire.work.submissions import Submitter, submit_command
 
 DEFAULT_PAGE = 100
@@ -138,6 +141,8 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
     try:
         submission = with_image_fields(wanted.submission)
         command = submit_command(submission, submitter, await resolve_images(context, submission))
+        if submission.data != NO_DATA:
+            await check_data(context, decode_work(command.payload), submitter.tenant, submitter.account)
     except BadField as problem:
         raise BadField(
             f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint

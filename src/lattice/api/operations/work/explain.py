@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.api.context import Context
-from lattice.api.find.lookup import Found, find
+from lattice.api.find.lookup import Found, find, staging_reason
 from lattice.api.find.prospects import Prospects, is_queued
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
@@ -43,7 +43,8 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
         start = Prospects(context.state, scheduling, now_ms).earliest_start(head)
         outlook = replace(outlook, predicted_start=start, predicted_nodes=(), starts_now=False)
     held = held_tasks(found.record) if isinstance(found.record, TaskGroup) else ""
-    reason = held or waiting_reason(head, outlook.reason)
+    explained = staging_reason(context, head) if head.state is AllocationState.STAGING else outlook.reason
+    reason = held or waiting_reason(head, explained)
     view = explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
     return view if has_place else replace(view, rank=None, scores={})
 
@@ -58,4 +59,4 @@ def _ended_or_stopping(context: Context, found: Found) -> str:
 def _waits(found: Found) -> bool:
     if isinstance(found.record, TaskGroup):
         return bool(found.record.pending)
-    return found.record.state is AllocationState.PENDING
+    return found.record.is_waiting

@@ -11,6 +11,7 @@ from lattice.api.find.lookup import find_number, view_of
 from lattice.api.limits import MAX_READ_HERE
 from lattice.api.pacing import in_thread
 from lattice.api.submit.checkpoints import with_resume_point
+from lattice.api.submit.data import check_data
 from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
@@ -18,7 +19,8 @@ from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
 from lattice.api.submit.site_images import settle_images
 from lattice.core.model.work.allocations import RequeuePolicy
-from lattice.wire.work.allocations import AllocationView
+from lattice.wire.work.allocations import AllocationView, decode_work
+from lattice.wire.work.data import NO_DATA
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
 from lattice.wire.work.submissions import Submission, Submitter, entries_of, submit_command
@@ -52,6 +54,8 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     is_long = entries_of(request) > MAX_READ_HERE
     reading = request, submitter, images
     command = await in_thread(submit_command, *reading) if is_long else submit_command(*reading)
+    if request.data != NO_DATA:
+        await check_data(context, decode_work(command.payload), submitter.tenant, submitter.account)
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)

@@ -22,7 +22,6 @@ from lattice_sdk.errors import ApiError
 from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
-    "--data-mount",
     "--network-domain",
     "--checkpoint-port",
     "--reactive",
@@ -35,7 +34,7 @@ NOT_YET = (
     "--telemetry",
     "--pmi",
 )
-JOINED = ("depends_on", "constraint", "env", "expose", "mount", "notify_to", "tag")
+JOINED = ("depends_on", "constraint", "data_mount", "env", "expose", "mount", "notify_to", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -77,7 +76,18 @@ def fill_flags(parser: argparse.ArgumentParser) -> None:
         later.add_argument(flag, nargs="?", action=NotSupported, help=argparse.SUPPRESS)
 
 
+def _fill_data(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--data-mount",
+        action="append",
+        metavar="SRC:TARGET[:ro|rw][:hot|direct]",
+        help="mount data: s3://BUCKET/PREFIX, file:///PATH; hot = as a copy made before the start; may be repeated",
+    )
+
+
 def _fill_container(group: argparse._ArgumentGroup) -> None:
+    _fill_data(group)
     add = group.add_argument
     add(
         "--image",

@@ -10,7 +10,7 @@ from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.rules.work.standings import standing
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id, dag_id
-from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.dependencies import is_hopeless, numbers_in
 
 
@@ -50,7 +50,7 @@ def _check_indexes(state: State) -> Iterator[str]:
 def _check_waits(state: State) -> Iterator[str]:
     for number, head in _live_heads(state):
         label = allocation_id(number)
-        if number not in state.groups and head.waits_for and head.state is not AllocationState.PENDING:
+        if number not in state.groups and head.waits_for and not head.is_waiting:
             yield f"{label} is {head.state} though it waits for others"
         if is_hopeless(head.waits_for) and not head.keep_on_invalid_dependency:
             yield f"{label} waits for what can never be"

@@ -109,7 +109,7 @@ def _check_allocations(state: State) -> Iterator[str]:
 
 
 def _check_run(label: str, record: Allocation) -> Iterator[str]:
-    if record.state is AllocationState.PENDING and (record.shares or record.parts or record.started_at):
+    if record.is_waiting and (record.shares or record.parts or record.started_at):
         yield f"{label} is Pending with traces of a run"
     if record.paused_at and record.state is not AllocationState.RUNNING:
         yield f"{label} is {record.state} and paused"

@@ -8,7 +8,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.parts.folded_tasks import task_record
+from lattice.core.machine.parts.folded_tasks import GIVEN_UP_AS_FAILED, task_record
 from lattice.core.machine.state import State
 from lattice.core.model import intervals
 from lattice.core.model.intervals import Intervals
@@ -75,7 +75,7 @@ def _task_released(state: State, event: ev.TaskReleased) -> None:
 def _tasks_cancelled(state: State, event: ev.TasksCancelled, at: int) -> None:
     group = state.groups[event.group]
     gone = event.positions or group.pending
-    has_failed = event.cause is Cause.DEADLINE
+    has_failed = event.cause in GIVEN_UP_AS_FAILED
     state.put_group(
         replace(
             without_pending(group, gone),

@@ -30,6 +30,8 @@ from lattice.core.model.work.endings import cancelled_by
 # Rows hold places in these: new members come last.
 _STATES = tuple(AllocationState)
 _CAUSES = tuple(Cause)
+# Causes by which tasks that never ran have failed; by all others they are cancelled.
+GIVEN_UP_AS_FAILED = frozenset({Cause.DEADLINE, Cause.LAUNCH})
 _LAST_REPORT = 2  # the number of an agent's report of an end
 _LENGTH_BYTES = 4
 _ROWS_PER_CHUNK = 5_000
@@ -264,7 +266,7 @@ def given_up_record(group: TaskGroup, position: int) -> Allocation | None:
 
 def _given_up(group: TaskGroup, position: int, entry: GivenUp) -> Allocation:
     ended = task_record(group, position)
-    state = AllocationState.FAILED if entry.cause is Cause.DEADLINE else AllocationState.CANCELLED
+    state = AllocationState.FAILED if entry.cause in GIVEN_UP_AS_FAILED else AllocationState.CANCELLED
     message = cancelled_by(group.cancelled_by) if entry.cause is Cause.CANCELLED else ""
     return replace(ended, hold=Hold.NONE, state=state, cause=entry.cause, ended_at=entry.at, message=message)
 

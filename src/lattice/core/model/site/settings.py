@@ -122,6 +122,15 @@ SETTINGS: dict[str, Setting] = {
     "checkpoint.keep_bytes": Setting(
         kind="count", default="0", help="bytes of those together; the newest one is always kept, 0 = no limit"
     ),
+    "staging.recheck_s": Setting(
+        kind="seconds",
+        default="0",
+        help="how long a copy counts after it was compared with its source; 0 = it is compared for every submission",
+    ),
+    "staging.retry_s": Setting(kind="seconds", default="5", help="pause after the first failure to stage data"),
+    "staging.bandwidth": Setting(
+        kind="seconds", default="0.3", help="part of the hot tier's bandwidth that staging may use, up to 1"
+    ),
     "terminal.keep": Setting(
         kind="seconds", default="900", help="a terminal without a client is hung up after this time"
     ),

@@ -6,6 +6,7 @@ from math import gcd
 from msgspec import Struct
 
 from lattice.core.model import intervals
+from lattice.core.model.data.copies import DataUse
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.asked import Asked
@@ -31,6 +32,7 @@ class AllocationState(StrEnum):
 
 
 TERMINAL = frozenset({AllocationState.COMPLETED, AllocationState.FAILED, AllocationState.CANCELLED})
+WAITING = frozenset({AllocationState.PENDING, AllocationState.STAGING})
 HOLDING = frozenset(
     {AllocationState.STARTING, AllocationState.RUNNING, AllocationState.CHECKPOINTING, AllocationState.STOPPING}
 )
@@ -204,11 +206,16 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     preempted: int = 0  # how often it was
     exposes: tuple[Exposed, ...] = ()  # ports that have names
     checkpoints: Checkpoints = NO_CHECKPOINTS
+    data: tuple[DataUse, ...] = ()  # copies on the hot tier that it needs
 
     @property
     def is_running(self) -> bool:
         """Whether its processes do their work, be it while they write a checkpoint."""
         return self.state in RUNNING
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.state in WAITING
 
     @property
     def is_terminal(self) -> bool:

@@ -118,7 +118,7 @@ class Columns:
             self.drop_group(group.number)
             return
         self._groups[group.number] = group
-        if group.pending:
+        if group.pending and group.template.state is AllocationState.PENDING:
             self._queue.put_group(group)
         else:
             self._queue.drop(group.number)

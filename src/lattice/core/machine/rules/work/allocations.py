@@ -39,7 +39,7 @@ def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
     if found is None:
         return _not_found(command.number)
     allocation, released = found
-    if allocation.state is not AllocationState.PENDING:
+    if not allocation.is_waiting:
         return _conflict(allocation, f"is {allocation.state}; only pending allocations can be held")
     if allocation.hold is Hold.OPERATOR or allocation.hold is command.hold:
         return ()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.work import ranges, submission
 from lattice.core.machine.rules.work.standings import standing
 from lattice.core.machine.state import State
@@ -44,6 +45,7 @@ def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
         if isinstance(submitted, Rejected):
             return replace(submitted, message=f'allocation "{member.ref}": {submitted.message}')
         events.append(submitted)
+    data = dict.fromkeys(event for member in command.members for event in staging.wanted(state, member.submission, at))
     dag = Dag(
         number=number,
         name=command.name,
@@ -52,7 +54,7 @@ def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
         submitted_at=at,
         members=tuple(numbers[member.ref] for member in command.members),
     )
-    return (ev.DagSubmitted(dag=dag), *events)
+    return (ev.DagSubmitted(dag=dag), *events, *data)
 
 
 def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejected:

@@ -19,8 +19,7 @@ def due_at(record: Allocation) -> int:
     """
     if not record.deadline_at or record.is_terminal:
         return 0
-    waits = record.state is AllocationState.PENDING
-    return record.deadline_at - (record.walltime_s * 1000 if waits else 0) + 1
+    return record.deadline_at - (record.walltime_s * 1000 if record.is_waiting else 0) + 1
 
 
 def enforce(state: State, command: cmd.EnforceDeadline, at: int) -> Events | Rejected:

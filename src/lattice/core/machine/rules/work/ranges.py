@@ -81,7 +81,7 @@ def hold_tasks(state: State, group: TaskGroup, wanted: Intervals, by: Hold) -> E
     """Those that wait are kept from starting. What an operator holds stays the operator's."""
     waiting = intervals.intersection(group.pending, wanted)
     live = [task for task in live_tasks(state, group) if _is_among(task, wanted)]
-    tasks = [task for task in live if task.state is AllocationState.PENDING]
+    tasks = [task for task in live if task.is_waiting]
     if not waiting and not tasks:
         return _nothing(group, wanted, "has no pending task", "none of these tasks is pending")
     return (

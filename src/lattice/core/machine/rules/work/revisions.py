@@ -12,7 +12,7 @@ from lattice.core.machine.rules.work import dependencies, submission
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.site.tenants import SENSITIVE
-from lattice.core.model.work.allocations import Allocation, AllocationState, Request, TaskGroup
+from lattice.core.model.work.allocations import Allocation, Request, TaskGroup
 from lattice.core.model.work.dependencies import Clauses, Condition, TaskWait, numbers_in
 from lattice.core.model.work.revisions import Revised, Revision
 
@@ -65,7 +65,7 @@ def _check_standing(state: State, head: Allocation, group: TaskGroup | None, wan
     label = allocation_id(head.number)
     if group is not None and not group.pending:
         return Rejected(code="conflict", message=f"no task of {label} is pending; started tasks keep what they have")
-    if group is None and head.state is not AllocationState.PENDING:
+    if group is None and not head.is_waiting:
         return Rejected(
             code="conflict",
             message=f"{label} is {head.state}; only pending allocations can be changed in this way",

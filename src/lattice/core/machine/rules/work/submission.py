@@ -17,6 +17,7 @@ from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.parts.services import ServiceKey
 from lattice.core.machine.rules import exposure, sensitive
 from lattice.core.machine.rules.checkpoints import submissions as checkpoints
+from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
@@ -53,7 +54,7 @@ class Batch:
 
 def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
     submitted = judge(state, command, at, Batch(state.next_number))
-    return submitted if isinstance(submitted, Rejected) else (submitted,)
+    return submitted if isinstance(submitted, Rejected) else (submitted, *staging.wanted(state, command, at))
 
 
 def judge(
@@ -76,6 +77,7 @@ def judge(
         or sessions.check_session(state, command, vcluster)
         or exposure.check_exposes(state, command, vcluster, batch.services)
         or checkpoints.check(state, command)
+        or staging.check_sources(state, command, vcluster)
         or _check_claim(state, command, vcluster)
         or _check_quota(state, command, tenant)
     )
@@ -85,7 +87,7 @@ def judge(
     refusal = None if command.asked is not None else _check_deadline(record, at)
     if refusal is not None:
         return refusal
-    return _submitted(state, command, record, size, batch)
+    return _submitted(state, command, staging.declared(state, command, record), size, batch)
 
 
 def check_again(state: State, head: Allocation, at: int) -> Rejected | None:

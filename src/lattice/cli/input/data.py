@@ -1,0 +1,25 @@
+"""`--data-mount` as people write it."""
+
+from lattice.cli.errors import UsageError
+from lattice_sdk.data.models import DataMount
+
+_ACCESS = {"ro": "read-only", "rw": "read-write"}
+_TIERS = ("hot", "direct")
+HINT = "SRC:TARGET[:ro|rw][:hot|direct], as in s3://bucket/set:/data/set:ro:hot"
+
+
+def parse_mount(text: str) -> DataMount:
+    """Words at the end first: a source has colons of its own."""
+    rest, access, tier = text, "", ""
+    while True:
+        before, colon, word = rest.rpartition(":")
+        if colon and word in _ACCESS and not access:
+            rest, access = before, word
+        elif colon and word in _TIERS and not tier:
+            rest, tier = before, word
+        else:
+            break
+    source, colon, target = rest.rpartition(":")
+    if not colon or not source or not target.startswith("/") or target.startswith("//"):
+        raise UsageError(f'--data-mount takes SRC:TARGET, not "{text}"', hint=HINT)
+    return DataMount(source=source, target=target, access=_ACCESS.get(access, "read-only"), tier_hint=tier)

@@ -1,0 +1,202 @@
+"""`lattice-mover`: copies data to the hot tier, for work that waits for it, until it is stopped.
+
+Exit codes: 0 stopped by a signal, 2 cannot start (configuration, token, directory).
+"""
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lattice.config.load import ConfigError, load
+from lattice.config.redaction import is_reference
+from lattice.config.schema import ServerConfig, WarmTierSection
+from lattice.config.secrets import SecretError, resolve
+from lattice.daemons.outside.vaults import vault_of
+from lattice.integrations.directory.source import DirectorySource
+from lattice.mover.making import Answer
+from lattice.mover.service import Mover, ServersGone
+from lattice.mover.tier import HotTier
+from lattice.observe.logging import configure
+from lattice.ports.data.sources import Source, SourceError
+from lattice.wire.data.moving import CopyProgress, CopyReport, CopyTask, MoverTasks, OldGeneration
+from lattice_sdk.client import Client
+from lattice_sdk.errors import LatticeError
+
+EXIT_USAGE = 2  # cannot start: invalid options or configuration, or a tier that cannot be used
+FILE, S3 = "file://", "s3://"
+RETRY_FOR_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lattice-mover",
+        description="copy data to the hot tier for work that waits for it; several movers share the work",
+    )
+    add = parser.add_argument
+    add(
+        "--config", required=True, type=Path, metavar="FILE", help="configuration file of the servers; its section data"
+    )
+    add(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="override one setting of the file; may be repeated",
+    )
+    add("--servers", required=True, metavar="URL,...", help="addresses of the servers' REST API")
+    add("--token-file", required=True, type=Path, metavar="FILE", help="file with a token of the scope data:move")
+    add("--ca-file", type=Path, metavar="FILE", help="PEM file with authorities of the servers (default: the system's)")
+    add("--name", default="", metavar="NAME", help="name of this mover (default: host and process number)")
+    add(
+        "--concurrency", type=int, default=4, metavar="COUNT", help="copies that are made at the same time (default: 4)"
+    )
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(words)
+    try:
+        config = load(options.config, ServerConfig, options.overrides)
+        sources = SourceTable(config)
+    except (ConfigError, SecretError) as error:
+        print(f"lattice-mover: {error}", file=sys.stderr)  # noqa: T201 - no log yet
+        return EXIT_USAGE
+    configure("mover", config.log_level)
+    hot = config.data.tiers.hot.directory
+    if not hot or not 1 <= options.concurrency <= 64:
+        what = "data.tiers.hot.directory is not set" if not hot else "--concurrency: from 1 to 64"
+        print(f"lattice-mover: {what}", file=sys.stderr)  # noqa: T201
+        return EXIT_USAGE
+    tier = HotTier(Path(hot))
+    try:
+        tier.prepare()
+    except OSError as error:
+        print(f"lattice-mover: cannot use {hot}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return EXIT_USAGE
+    name = options.name or f"{socket.gethostname().split('.')[0]}-{os.getpid()}"
+    mover = Mover(tier, sources.open, _connector(options, name), options.concurrency)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: mover.end())
+    _log.info("mover %s copies to %s", name, hot)
+    mover.run()
+    return 0
+
+
+class SourceTable:
+    """The sources of a configuration. Raises ConfigError and SecretError where one cannot be."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._roots = sorted(
+            (tier.url.removeprefix(FILE) for tier in config.data.tiers.warm if tier.url.startswith(FILE)),
+            key=len,
+            reverse=True,
+        )
+        self._buckets: dict[str, Callable[[str], Source]] = {}
+        for place, tier in enumerate(config.data.tiers.warm):
+            if tier.url.startswith(S3):
+                self._buckets[tier.url.removeprefix(S3)] = _bucket(config, tier, place)
+
+    def open(self, source: str) -> Source:
+        """Raises SourceError for one that no tier has."""
+        if source.startswith(FILE):
+            path = source.removeprefix(FILE)
+            for root in self._roots:
+                if path == root or path.startswith(f"{root}/"):
+                    return DirectorySource(root, path)
+        elif source.startswith(S3):
+            name, _, prefix = source.removeprefix(S3).partition("/")
+            if name in self._buckets:
+                return self._buckets[name](prefix)
+        raise SourceError(f"{source} is in no tier of this mover")
+
+
+def _bucket(config: ServerConfig, tier: WarmTierSection, place: int) -> Callable[[str], Source]:
+    key = f"data.tiers.warm[{place}]"
+    if tier.endpoint and not tier.endpoint.startswith(("https://", "http://")):
+        raise ConfigError(f"{key}.endpoint: give an address that begins with https://")
+    if config.mode == "production" and tier.endpoint.startswith("http://"):
+        raise ConfigError(f"{key}.endpoint: must be https in production")
+    try:
+        from lattice.integrations.s3.source import BucketSource
+        from lattice.integrations.s3.store import Bucket
+    except ImportError as error:
+        raise ConfigError(f"{key}: {error.name} is not installed; install lattice-hpc[s3]") from error
+
+    def resolved(name: str) -> str:
+        given: str = getattr(tier, name)
+        if name == "key_id" and given and not is_reference(given):
+            return given
+        return resolve(given, key=f"{key}.{name}", mode=config.mode, vault=vault_of(config)).decode() if given else ""
+
+    try:
+        authorities = Path(tier.ca_file).read_bytes() if tier.ca_file else b""
+    except OSError as error:
+        raise ConfigError(f"{key}.ca_file: cannot read {tier.ca_file}: {error.strerror}") from error
+    bucket = Bucket(
+        name=tier.url.removeprefix(S3),
+        endpoint=tier.endpoint,
+        region=tier.region,
+        key_id=resolved("key_id"),
+        key_secret=resolved("key_secret"),
+        timeout_s=tier.timeout,
+        authorities=authorities,
+    )
+    return lambda prefix: BucketSource(bucket, prefix)
+
+
+def _connector(options: argparse.Namespace, name: str) -> Callable[[], "RestServers"]:
+    def connect() -> RestServers:
+        client = Client(
+            options.servers,
+            token_file=options.token_file,
+            ca_file=options.ca_file,
+            retry_for=RETRY_FOR_S,
+        )
+        return RestServers(client, name)
+
+    return connect
+
+
+class RestServers:
+    """Implements `Servers` over the REST API."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client, self._name = client, name
+
+    def ask(
+        self, *, slots: int, wait_s: float, progress: list[CopyProgress], hot_total: int, hot_free: int
+    ) -> MoverTasks:
+        try:
+            told = self._client.ask_for_data_work(
+                self._name,
+                slots=slots,
+                wait_s=wait_s,
+                progress=[{name: getattr(each, name) for name in each.__struct_fields__} for each in progress],
+                hot_total=hot_total,
+                hot_free=hot_free,
+            )
+        except LatticeError as error:
+            raise ServersGone(str(error)) from error
+        return MoverTasks(
+            tasks=tuple(
+                CopyTask(**{name: getattr(each, name) for name in CopyTask.__struct_fields__}) for each in told.tasks
+            ),
+            remove=tuple(OldGeneration(key=each.key, generation=each.generation) for each in told.remove),
+            stop=tuple(told.stop),
+            bytes_per_s=told.bytes_per_s,
+        )
+
+    def report(self, report: CopyReport) -> Answer:
+        said = {name: getattr(report, name) for name in report.__struct_fields__}
+        try:
+            told = self._client.report_data_work(self._name, [said])
+        except LatticeError as error:
+            raise ServersGone(str(error)) from error
+        return Answer(told.answers[0].go_on, told.answers[0].reason)

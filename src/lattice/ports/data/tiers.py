@@ -1,0 +1,25 @@
+"""Which data a site lets users name, as its configuration says."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+
+class WarmTier(Struct, frozen=True, kw_only=True):
+    """A place that data may come from: `file:///PATH` or `s3://BUCKET`; without `tenants` everybody's."""
+
+    url: str
+    tenants: tuple[str, ...] = ()
+
+
+class DataTiers(Struct, frozen=True, kw_only=True):
+    """`has_hot`: whether copies can be made. `why_unreadable` says why an account may not read a file:// source, as far as this
+    server can see; empty when it may, or when that is found out later."""
+
+    has_hot: bool = False
+    warm: tuple[WarmTier, ...] = ()
+    targets: tuple[str, ...] = ()
+    why_unreadable: Callable[[str, str], str] = lambda source, account: ""
+
+
+NO_TIERS = DataTiers()

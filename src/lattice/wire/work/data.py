@@ -1,0 +1,170 @@
+"""`data` of a submission: sources that the work sees, what is copied out at its end, and the size of its scratch.
+
+Only what can be said of the request alone is judged here; whether a tier or a bucket exists is the server's to say.
+"""
+
+import posixpath
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.wire.bounds import Argument, Short
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_argument
+
+MAX_MOUNTS = 16
+MAX_PATH = 1024
+SCHEMES = ("file", "s3", "nfs")
+FILE = "file://"
+DATA_FEATURE = "data"  # of a node that mounts data for runs
+# Nothing of the user's may hide what programs of the system trust.
+_SYSTEM_NAMES = "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin snap srv sys tmp usr var"
+SYSTEM = tuple(f"/{name}" for name in _SYSTEM_NAMES.split())
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class DataMount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`tier_hint`: `hot` = a copy on the hot tier, made before the work starts; `direct` = the source itself.
+
+    Empty: `hot` for s3://, else `direct`.
+    """
+
+    source: Argument  # s3://BUCKET/PREFIX, file:///PATH, nfs://EXPORT/PATH or /PATH
+    target: Argument  # where the work sees it
+    access: Literal["read-only", "read-write", "ro", "rw"] = "read-only"
+    tier_hint: Literal["", "hot", "direct"] = ""
+
+
+class StageOut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is copied when the work has ended: `source` in its scratch directory to `target`."""
+
+    source: Argument
+    target: Argument
+
+
+class DataRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    mounts: list[DataMount] = []
+    stage_out: list[StageOut] = []
+    scratch_per_node: Short | int = ""  # as `scratch`
+    defaults: bool = True  # home and scratch directory; without them is not supported
+    output: str = ""  # not supported
+
+
+NO_DATA = DataRequest()
+
+
+def read_mounts(wanted: DataRequest) -> tuple[DataOrder, ...]:
+    """Raises BadField for the first that cannot be."""
+    if not wanted.defaults:
+        raise BadField(
+            "data.defaults", "work without its home and scratch directory is not supported", hint="leave it out"
+        )
+    if wanted.output:
+        raise BadField(
+            "data.output", "is not supported by this version of Lattice", hint="use stage_out, or write to a mount"
+        )
+    if len(wanted.mounts) > MAX_MOUNTS:
+        raise BadField("data.mounts", "are too many", current=str(len(wanted.mounts)), limit=str(MAX_MOUNTS))
+    found = tuple(_mount(each, f"data.mounts[{place}]") for place, each in enumerate(wanted.mounts))
+    for place, each in enumerate(found):
+        for other in found[:place]:
+            if each.target == other.target or each.target.startswith(f"{other.target}/"):
+                raise BadField(
+                    f"data.mounts[{place}].target",
+                    f"{each.target} is hidden by, or hides, the mount of {other.source} at {other.target}",
+                    hint="give every mount a target of its own",
+                )
+            if other.target.startswith(f"{each.target}/"):
+                raise BadField(
+                    f"data.mounts[{place}].target",
+                    f"{each.target} would hide the mount of {other.source} at {other.target}",
+                    hint="give every mount a target of its own",
+                )
+    return found
+
+
+def read_stage_out(wanted: DataRequest) -> tuple[StageOutOrder, ...]:
+    if wanted.stage_out:
+        raise BadField(
+            "data.stage_out", "is not supported by this version of Lattice", hint="copy at the end of the script"
+        )
+    if len(wanted.stage_out) > MAX_MOUNTS:
+        raise BadField("data.stage_out", "are too many", current=str(len(wanted.stage_out)), limit=str(MAX_MOUNTS))
+    return tuple(_stage_out(each, f"data.stage_out[{place}]") for place, each in enumerate(wanted.stage_out))
+
+
+def _mount(wanted: DataMount, field: str) -> DataOrder:
+    source = read_source(wanted.source, f"{field}.source")
+    writable = wanted.access in ("read-write", "rw")
+    hot = wanted.tier_hint == "hot" or (not wanted.tier_hint and source.startswith("s3://"))
+    if hot and writable:
+        raise BadField(
+            f"{field}.access",
+            "a copy on the hot tier is read-only: others use the same one",
+            hint="leave out rw, or mount the source itself with direct",
+        )
+    if not hot and source.startswith("s3://"):
+        raise BadField(f"{field}.tier_hint", "s3:// cannot be mounted directly yet", hint="use hot")
+    if hot and source.startswith("nfs://"):
+        raise BadField(f"{field}.tier_hint", "an export is mounted, not copied", hint="leave out hot")
+    return DataOrder(source=source, target=_target(wanted.target, f"{field}.target"), writable=writable, hot=hot)
+
+
+def read_source(text: str, field: str) -> str:
+    """The one way to write a source. Raises BadField."""
+    check_argument(text, field)
+    if len(text) > MAX_PATH or not text.isprintable():
+        raise BadField(field, "is too long or not printable", limit=f"{MAX_PATH} characters")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        if not text.startswith("/"):
+            raise BadField(field, f'"{text[:80]}" is no source', hint="s3://BUCKET/PREFIX, file:///PATH or /PATH")
+        scheme, rest = "file", text
+    if scheme not in SCHEMES:
+        raise BadField(field, f'"{scheme[:40]}://" is not a known scheme', hint=f"one of {', '.join(SCHEMES)}")
+    parts = rest.split("/")
+    if ".." in parts or "." in parts:
+        raise BadField(field, f'"{text[:80]}" has . or .. in its path', hint="write the path out")
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise BadField(field, f'"{text[:80]}" is not an absolute path', hint="file:///PATH")
+        path = posixpath.normpath("/" + rest.strip("/"))
+        return f"{FILE}{path}"
+    place, _, path = rest.partition("/")
+    good = _BUCKET if scheme == "s3" else _NAME
+    if not good.fullmatch(place):
+        what = "bucket" if scheme == "s3" else "export"
+        raise BadField(field, f'"{place[:80]}" cannot be the name of a {what}')
+    return f"{scheme}://{place}/{'/'.join(part for part in path.split('/') if part)}".rstrip("/")
+
+
+def _target(text: str, field: str) -> str:
+    check_argument(text, field)
+    if not text.startswith("/") or len(text) > MAX_PATH or not text.isprintable():
+        raise BadField(field, f'"{text[:80]}" is not an absolute path', hint="such as /data/input")
+    if ".." in text.split("/"):
+        raise BadField(field, f'"{text[:80]}" has .. in its path', hint="write the path out")
+    target = posixpath.normpath("/" + text.strip("/"))
+    if target in ("/", "/home") or any(target == place or target.startswith(f"{place}/") for place in SYSTEM):
+        raise BadField(
+            field, f"{target[:80]} belongs to the system", hint="such as /data/input, or a path in your home"
+        )
+    return target
+
+
+def _stage_out(wanted: StageOut, field: str) -> StageOutOrder:
+    source = wanted.source.removeprefix("$LATTICE_SCRATCH/")
+    check_argument(source, f"{field}.source")
+    if not source or source.startswith("/") or ".." in source.split("/") or len(source) > MAX_PATH:
+        raise BadField(
+            f"{field}.source",
+            f'"{wanted.source[:80]}" is not a path in the scratch directory',
+            hint="relative to $LATTICE_SCRATCH, such as results",
+        )
+    target = read_source(wanted.target, f"{field}.target")
+    if not target.startswith(FILE):
+        raise BadField(f"{field}.target", "only directories can be the target yet", hint="file:///PATH or /PATH")
+    return StageOutOrder(source=posixpath.normpath(source), target=target)
