@@ -27,6 +27,7 @@ from lattice.core.model.work.allocations import (
     PartPhase,
     Request,
     RequeuePolicy,
+    Restart,
 )
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.exposure import Exposed
@@ -81,6 +82,7 @@ class CommandGenerator:
             (3, self.dag),
             (2, self.deadline),
             (1, self.lose),
+            (10, self.resize),
             (3, self.telling),
             (2, self.record_steps),
             (4, self.audit),
@@ -164,6 +166,8 @@ class CommandGenerator:
             exclusive=rnd.random() < 0.1,
         )
         grouped = rnd.random() < 0.15
+        lifecycle = rnd.choice((Lifecycle.BOUNDED, Lifecycle.BOUNDED, Lifecycle.UNBOUNDED))
+        is_service = self.level > OLDEST and (lifecycle is Lifecycle.UNBOUNDED or rnd.random() < 0.02)
         command = cmd.SubmitAllocation(
             name="work",
             user=rnd.choice(USERS),
@@ -172,7 +176,8 @@ class CommandGenerator:
             project=rnd.choice(("", "", "p1")),
             vcluster=rnd.choice(("batch", "batch", "shared", "shared", "secret")),
             request=request,
-            lifecycle=rnd.choice((Lifecycle.BOUNDED, Lifecycle.BOUNDED, Lifecycle.UNBOUNDED)),
+            lifecycle=lifecycle,
+            restart=rnd.choice(tuple(Restart)) if is_service else Restart.NONE,
             preemption_class=rnd.choice((0, 5, 5, 10)),
             requeue=rnd.choice(tuple(RequeuePolicy)),
             max_requeue=rnd.choice((0, 1, 3)),
@@ -352,7 +357,12 @@ class CommandGenerator:
             told = cmd.ReportPart(number=record.number, run=run, node=part.node, seq=seq, phase=PartPhase.RUNNING)
             has_ports = self.level > OLDEST and bool(record.exposes)
             return cmd.StartPart(report=told, ports=(("web", 20_000 + seq),)) if has_ports else told
-        return self._ended(record.number, run, part.node, seq)
+        ended = self._ended(record.number, run, part.node, seq)
+        if record.restart is Restart.NONE or rnd.random() < 0.4:
+            return ended
+        if isinstance(ended, cmd.EndPart):
+            return replace(ended, report=replace(ended.report, phase=PartPhase.RESTARTING))
+        return replace(ended, phase=PartPhase.RESTARTING)
 
     def _ended(self, number: int, run: int, node: str, seq: int) -> cmd.AnyCommand:
         rnd = self.random
@@ -374,6 +384,23 @@ class CommandGenerator:
         )
         used = Usage(read_bytes=seq, peak_pids=1)
         return cmd.EndPart(report=report, usage=used) if self.level > OLDEST and seq % 2 else report
+
+    def resize(self) -> cmd.AnyCommand:
+        """A node more or less for a running allocation, mostly one with instances."""
+        rnd = self.random
+        services = [record for record in self.state.allocations.values() if record.has_instances and record.is_holding]
+        if not services:
+            return cmd.ShrinkAllocation(number=self.some_number(), run=1, node=rnd.choice(NODES))
+        record = rnd.choice(services)
+        run = record.run if rnd.random() < 0.95 else record.run - 1
+        if rnd.random() < 0.4:
+            node = rnd.choice(record.nodes) if rnd.random() < 0.95 else rnd.choice(NODES)
+            return cmd.ShrinkAllocation(number=record.number, run=run, node=node, replace=rnd.random() < 0.5)
+        free = [node.id for node in self.state.nodes.values() if node.state is NodeState.READY and not node.holder]
+        share = self._share(record, rnd.choice(free or list(self.state.nodes)), whole=record.shares[0].whole)
+        return cmd.GrowAllocation(
+            number=record.number, run=run, share=share, size=rnd.choice((0, 0, len(record.shares) + 1))
+        )
 
     def lose(self) -> cmd.AnyCommand:
         return cmd.LosePart(number=self.some_number(), run=self.random.randrange(1, 3), node=self.random.choice(NODES))

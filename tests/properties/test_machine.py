@@ -58,7 +58,9 @@ class Machine(RuleBasedStateMachine):
         self._do("confirm", seed)
 
     @rule(
-        maker=st.sampled_from(["report", "cancel", "notify", "archive", "lose", "dag", "deadline", "telling"]),
+        maker=st.sampled_from(
+            ["report", "cancel", "notify", "archive", "lose", "resize", "dag", "deadline", "telling"]
+        ),
         seed=SEEDS,
     )
     def live(self, maker: str, seed: int) -> None:

@@ -168,6 +168,10 @@ class Cluster:
                 run = (found.run if found is not None else 0) + 1
                 shares = tuple(Share(node=node) for node in words.arguments[1:])
                 return cmd.PlaceAllocation(number=number, run=run, shares=shares)
+            case "grow":
+                number, node = _number(words.arguments[0]), words.arguments[1]
+                found = self._replica.state.find(number)
+                return cmd.GrowAllocation(number=number, run=found.run if found else 0, share=Share(node=node))
             case "started" | "ended":
                 return self._report(words)
             case tag if tag in COMMANDS:

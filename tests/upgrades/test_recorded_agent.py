@@ -54,6 +54,13 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "output_prefix",
         "data",
         "stage_out",
+        "instance",
+        "restart",
+        "drain_s",
+        "probes",
+        "attempt",
+        "failures",
+        "streak",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 

@@ -67,6 +67,7 @@ from lattice_sdk.models.records import (
     Vcluster,
     Whoami,
 )
+from lattice_sdk.models.runs import Instance, Probe, ProbeRequest, Service
 from lattice_sdk.models.upgrades import RenewedCertificate
 from lattice_sdk.retry import RetryPolicy
 from lattice_sdk.specification import AllocationSpec
@@ -97,6 +98,7 @@ __all__ = [
     "Executor",
     "Explanation",
     "Forbidden",
+    "Instance",
     "Invalid",
     "LatticeAuthError",
     "LatticeClient",
@@ -116,6 +118,8 @@ __all__ = [
     "NotifySettings",
     "OutputFiles",
     "Page",
+    "Probe",
+    "ProbeRequest",
     "Project",
     "QuorumInvitation",
     "QuorumMember",
@@ -130,6 +134,7 @@ __all__ = [
     "RetryPolicy",
     "SchedulerStatus",
     "ServerFault",
+    "Service",
     "Setting",
     "Submission",
     "TaskCounts",

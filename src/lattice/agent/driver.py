@@ -29,6 +29,7 @@ from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.hooks.undoing import undo_run, undo_unstarted
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
@@ -36,18 +37,21 @@ from lattice.agent.launcher import Launcher, launch_hooks
 from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.state import (
     AgentState,
+    ClearRun,
     Connected,
     Disconnected,
     FinishRun,
     ForgetRun,
     Instruction,
     LaunchRun,
+    LeaveInstance,
     OutputSettled,
     PauseRun,
     PurgeRun,
     RemoveRun,
     RenewToken,
     Run,
+    RunCleared,
     RunEnded,
     SendConfirmed,
     SendRegister,
@@ -61,6 +65,7 @@ from lattice.agent.machine.state import (
     StopRun,
     Tick,
     UpdateRun,
+    WatchInstance,
     Welcomed,
 )
 from lattice.agent.messages import stimulus_of
@@ -71,7 +76,8 @@ from lattice.agent.runs.launch import offer_programs, owner_of
 from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
 from lattice.agent.runs.missing import missing_features
-from lattice.agent.runs.output import Readers, Reading
+from lattice.agent.runs.output import Readers
+from lattice.agent.runs.reading import open_reading
 from lattice.agent.runs.recovery import (
     LastServer,
     end_of,
@@ -84,6 +90,7 @@ from lattice.agent.runs.recovery import (
 )
 from lattice.agent.runs.summary import summarise
 from lattice.agent.runs.uploads import OutputUploads
+from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.steps.driver import StepDriver
@@ -95,7 +102,7 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import Greeting, KnownRun, MissingFeature, Phase, RunKey
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
-from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
+from lattice.wire.agents.messages import HEARTBEAT
 from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
@@ -140,8 +147,7 @@ class Driver:
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
         self._heard_s = self._fit_s = boot_now()
-        self._beats = self._session = 0
-        self._process = 1 + secrets.randbits(62)
+        self._beats, self._session, self._process = 0, 0, 1 + secrets.randbits(62)
         self.state = AgentState(retention=settings.retention)
         self.collection = Collection(facts.node_id, TcpSwitchboard(), self._fit_beat, self._post)
         site = Site(
@@ -171,6 +177,7 @@ class Driver:
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
         self.telemetry = NodeTelemetry(facts.cpus, self._folders, self._devices, self.ask_shim, self._post)
+        self._instances = InstanceWatch(self._bulk, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
             declared_gpus=facts.gpus,
@@ -186,7 +193,7 @@ class Driver:
         self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
         listed = {record.key for record in listing.runs}
         shim_id = shim_client.identity(self._settings.state_dir, listing)
-        await self._undo_unstarted(listed)
+        await undo_unstarted(self._hooks, self._folders, listed)
         self.state = recall(self._folders, listed, shim_id, self._settings.retention)
         if not self._devices.is_empty:
             for key in self.state.runs:
@@ -202,14 +209,6 @@ class Driver:
         self._spawn(self._uploads.watch())
         self._checks.start()
         _log.info("agent ready, %d open runs", len(self.state.runs))
-
-    async def _undo_unstarted(self, listed: set[RunKey]) -> None:
-        """What hooks had made for starts that never happened, before the record of it goes with the run's folder."""
-        if self._hooks.needs_undo:
-            unstarted = [each for each in self._folders.found() if each.status is None and each.key not in listed]
-            await asyncio.gather(
-                *(self._hooks.undo(each.key, each.order.allocation_id if each.order else "") for each in unstarted)
-            )
 
     def _watch_checkpoints(self) -> watching.Checkpointing:
         ask, owner = (self.ask_shim, self._post, self._spawn), partial(owner_of, policy=self._settings.policy)
@@ -320,13 +319,18 @@ class Driver:
                 self._register(runs)
             case SendConfirmed(session=session):
                 self._checks.announce()
+                self._instances.announce()
                 self._post(messages.confirmed(session))
             case SendReport():
                 self._report(instruction)
             case LaunchRun(order=order):
                 self._spawn(self._launcher.launch(order))
             case StopRun(key=key, grace_s=grace_s, why=why):
-                self._ask_shim("stop", key, grace_s=grace_s, why=why)
+                self._instances.stop(key, grace_s, lambda: self._ask_shim("stop", key, grace_s=grace_s, why=why))
+            case WatchInstance(order=order):
+                self._instances.begin(order)
+            case LeaveInstance(key=key):
+                self._instances.end(key)
             case UpdateRun(key=key, walltime_s=walltime_s):
                 self._ask_shim("update", key, walltime_s=walltime_s)
             case SignalRun(key=key, signal=signal, to=to):
@@ -339,6 +343,8 @@ class Driver:
                 self._folders.renew_token(key, token)
             case SettleOutput(key=key):
                 self._settle(key)
+            case ClearRun(key=key, has_started=has_started):
+                self._spawn(self._clear(key, has_started=has_started))
             case ForgetRun(key=key, launched=launched):
                 self._forget(key, launched=launched)
             case RemoveRun(key=key):
@@ -407,7 +413,7 @@ class Driver:
         elif message.HasField("read_output") and message.read_output.HasField("step"):
             self._steps.read(message.read_output, self._readers, self._outbox)
         elif message.HasField("read_output"):
-            self._read(message.read_output, self._readers)
+            open_reading(message.read_output, self._readers, self._folders, self.state.find)
         elif message.HasField("measure"):
             answer_measure(message.measure, self._devices, self.ask_shim, self._post, self._missing)
         elif message.HasField("stop_reading"):
@@ -440,25 +446,6 @@ class Driver:
             self._outbox.post_soon(message)
         else:
             self._post(message)
-
-    def _read(self, asked: pb.ReadOutput, readers: Readers) -> None:
-        key = RUN_KEY.read(asked.key)
-        if self.state.find(key) is None:
-            readers.refuse(asked.reader, f"run {key} is not known on this node")
-            return
-        name = "stderr" if asked.stream == pb.OUTPUT_STREAM_STDERR else "stdout"
-        reading = Reading(
-            reader=asked.reader,
-            path=self._folders.path(key) / name,
-            offset=max(0, asked.offset),
-            tail_lines=asked.tail_lines,
-            follow=asked.follow,
-        )
-        readers.open(reading, lambda: self._has_ended(key))
-
-    def _has_ended(self, key: RunKey) -> bool:
-        run = self.state.find(key)
-        return run is None or run.phase is Phase.ENDED
 
     # Runs.
 
@@ -513,13 +500,15 @@ class Driver:
     async def _store_output(self, key: RunKey) -> None:
         """The node is given back after this, so the epilogue comes first."""
         run = self.state.find(key)
-        problem = ""
-        if run is not None:
-            problem = await self._hooks.undo(key, run.allocation_id, has_started=bool(run.started_boot_s))
-        problem = await self._uploads.finish(key) or problem
-        if problem:
-            _log.error("%s", problem, extra=self._about(key))
-        self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
+        problem = await undo_run(self._hooks, run, has_started=run is not None and bool(run.started_boot_s))
+        if stored := await self._uploads.finish(key):
+            _log.error("%s", stored, extra=self._about(key))
+        self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=stored or problem))
+
+    async def _clear(self, key: RunKey, *, has_started: bool) -> None:
+        await undo_run(self._hooks, self.state.find(key), has_started=has_started)
+        self._ask_shim("forget", key)
+        self.feed(RunCleared(key=key))
 
     def _live_runs(self) -> list[RunKey]:
         return [run.key for run in self.state.runs.values() if run.alive]

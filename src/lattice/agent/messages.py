@@ -45,7 +45,8 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
         case "welcome":
             return Welcomed(greeting=WELCOME.read(message.welcome))
         case "report_ack":
-            return Acknowledged(key=RUN_KEY.read(message.report_ack.key), seq=message.report_ack.seq)
+            ack = message.report_ack
+            return Acknowledged(key=RUN_KEY.read(ack.key), seq=ack.seq, instance=ack.instance)
         case _:
             return run_order_of(message)
 

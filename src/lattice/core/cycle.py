@@ -212,6 +212,7 @@ class Cycle:
 NOT_PLANNED = (
     ev.PartChanged,
     ev.CheckpointAdvanced,
+    ev.InstancesWanted,
     ev.SnapshotRecorded,
     ev.DagSubmitted,
     ev.DagCancelled,
@@ -278,6 +279,8 @@ class _Touched:
                 self.ended[event.number] = None
             case (
                 ev.AllocationPlaced()
+                | ev.NodeJoined()
+                | ev.NodeLeft()
                 | ev.AllocationStarted()
                 | ev.AllocationStopping()
                 | ev.AllocationHeld()

@@ -58,7 +58,12 @@ SUBMISSION: dict[str, Any] = {
     "checkpoint": {"protocol": "signal"},  # refused: there is no place for checkpoints here
     "resume_from": "a1",  # refused: it has none
     "data": {"mounts": [{"source": "/warm/set", "target": "/data/set"}]},  # refused: this cluster has no tier
+    "liveness_probe": {"probe_type": "tcp", "port": 80},
+    "readiness_probe": {"probe_type": "http", "port": 80, "path": "/ok"},
+    "startup_probe": {"probe_type": "tcp", "port": 80},
+    "drain": "5s",
 }
+OF_SERVICES = {"liveness_probe", "readiness_probe", "startup_probe", "drain"}
 RESOURCES = {
     **{"nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1, "exclusive": True},
     "constraints": {"features": ["fast"]},
@@ -71,6 +76,7 @@ CONSTRAINTS = {
 LIFECYCLE = {
     **{"type": "unbounded", "walltime": "5m", "preemption_class": 7, "requeue": "always", "max_requeue": 1},
     "no_preempt": True,
+    "restart": "never",  # refused: it is no service
 }
 STEP: dict[str, Any] = {
     **{"argv": ["other"], "programs": [{"ranks": "0-1", "argv": ["x"]}], "tasks": 3, "nodes": 1, "tasks_per_node": 2},
@@ -201,6 +207,8 @@ def check_submission(field: str, more: dict[str, Any]) -> None:
         base: dict[str, Any] = {"entrypoint": ["true"]}
         if field in ("script", "script_args"):
             base = {"script": "#!/bin/sh\ntrue\n"}
+        if field in OF_SERVICES:
+            base["lifecycle"] = {"type": "unbounded"}
         _, before = await submitted(world, base, token)
         answer, after = await submitted(world, {**base, **more}, token)
         if field not in JUDGED_AT_ONCE:

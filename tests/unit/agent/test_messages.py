@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from lattice.agent import messages, shim_client
 from lattice.agent.connection import LONGEST_DELAY_S, delay_s
-from lattice.agent.machine.decide import ended_report
+from lattice.agent.machine.reports import ended_report
 from lattice.agent.machine.state import End, SendReport
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.messages import NodeFacts

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from lattice.agent.machine import decide
+from lattice.agent.machine import reports as reports_made
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
     Acknowledged,
@@ -93,7 +93,7 @@ def tick(now_s: float, *, heard_s: float | None = None) -> Tick:
 
 
 def ended_report(end: End, key: RunKey = KEY) -> SendReport:
-    return SendReport(report=decide.ended_report(key, end))
+    return SendReport(report=reports_made.ended_report(key, end))
 
 
 def reports(instructions: list[Instruction]) -> list[Report]:
@@ -118,7 +118,7 @@ def test_output_that_could_not_be_stored_is_told_with_the_end() -> None:
     state = running_state()
     step(state, RunEnded(key=KEY, end=EXITED))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0, problem="disk full")))
-    assert report == decide.ended_report(KEY, End(cause=EndCause.EXIT, exit_code=3, message="disk full"))
+    assert report == reports_made.ended_report(KEY, End(cause=EndCause.EXIT, exit_code=3, message="disk full"))
 
 
 def test_a_repeated_start_is_answered_with_the_present_phase() -> None:
@@ -188,7 +188,9 @@ def test_a_refused_launch_is_reported_with_its_reason() -> None:
     step(state, order())
     assert step(state, RunRefused(key=KEY, message="no such account")) == [SettleOutput(key=KEY)]
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report == decide.ended_report(KEY, End(cause=EndCause.LAUNCH, message="no such account", never_ran=True))
+    assert report == reports_made.ended_report(
+        KEY, End(cause=EndCause.LAUNCH, message="no such account", never_ran=True)
+    )
 
 
 def test_a_node_that_cannot_write_takes_the_blame_for_a_run_that_never_ran() -> None:
@@ -196,7 +198,7 @@ def test_a_node_that_cannot_write_takes_the_blame_for_a_run_that_never_ran() -> 
     step(state, order())
     step(state, RunRefused(key=KEY, message="no room", cause=EndCause.NODE))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report == decide.ended_report(KEY, End(cause=EndCause.NODE, message="no room", never_ran=True))
+    assert report == reports_made.ended_report(KEY, End(cause=EndCause.NODE, message="no room", never_ran=True))
 
 
 def test_an_update_reaches_the_run_at_once_or_after_its_launch() -> None:
@@ -292,7 +294,7 @@ def test_the_death_of_the_shim_ends_its_runs_with_cause_node() -> None:
     assert step(state, ShimLost()) == [StartShim()]
     assert step(state, shim_ready()) == [SettleOutput(key=KEY)]
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report == decide.ended_report(KEY, End(cause=EndCause.NODE, message="the shim died"))
+    assert report == reports_made.ended_report(KEY, End(cause=EndCause.NODE, message="the shim died"))
 
 
 def test_a_run_that_ended_just_before_the_shim_died_keeps_its_own_end() -> None:
@@ -300,7 +302,7 @@ def test_a_run_that_ended_just_before_the_shim_died_keeps_its_own_end() -> None:
     step(state, ShimLost())
     step(state, shim_ready(ended={KEY: EXITED}))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report == decide.ended_report(KEY, EXITED)
+    assert report == reports_made.ended_report(KEY, EXITED)
 
 
 def test_a_start_without_a_shim_waits_for_the_new_one() -> None:

@@ -23,6 +23,8 @@ SUBMIT = {
     **{"--expose": "web:8080,share=bob"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G", "--data-mount": "/warm/set:/data/set:hot"},
     **{"--image": "a/1:v1", "--checkpoint": "manual,shmem", "--resume-from": "a1:2"},
+    **{"--restart": "never", "--drain": "5s", "--liveness-probe": "tcp:80", "--readiness-probe": "http:80/ok"},
+    "--startup-probe": "tcp:80,period=1",
     **{"--tenant": "physics", "-t": "physics", "--vcluster": "gpu"},
 }
 # Flags that mean something only beside others.

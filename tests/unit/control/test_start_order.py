@@ -11,6 +11,7 @@ from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OutputFiles
 from tests.unit.control.test_run_files import record
@@ -28,6 +29,8 @@ VALUES: dict[str, Any] = {
         "scratch_mb": 32,
         "data": (DataOrder(source="s3://b/set", target="/data/set", hot=True),),
         "stage_out": (StageOutOrder(source="out", target="file:///warm/out"),),
+        "drain_s": 5.0,
+        "probes": (ProbeOrder(kind=ProbeKind.LIVENESS, type=ProbeType.TCP, port=80),),
         "container": ContainerOrder(image=ImageOrder(reference="x", digest="ab" * 32, source="/srv/x.squashfs")),
     },
 }
@@ -42,9 +45,9 @@ def order(work: Work) -> StartOrder:
 
 
 # What the start of every run need not say.
-SOMETIMES = {"task_index", "task_group_id", "gpus", "memory_mb"}
+SOMETIMES = {"instance", "restart", "task_index", "task_group_id", "gpus", "memory_mb"}
 # Noted by the node.
-OF_THE_NODE = {"epoch"}
+OF_THE_NODE = {"epoch", "attempt", "failures", "streak"}
 
 
 def test_every_field_of_the_order_is_filled() -> None:

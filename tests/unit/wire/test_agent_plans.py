@@ -227,7 +227,7 @@ def test_a_field_that_one_side_lacks_is_refused_when_the_plan_is_made() -> None:
         Plan(LessThanTheMessage, pb.RunKey)
     with pytest.raises(PlanError, match="neither has a field colour"):
         Plan(RunKey, pb.RunKey, apart={"colour": "there is none"})
-    with pytest.raises(PlanError, match="only one of them has ENDED, STARTING, STOPPING"):
+    with pytest.raises(PlanError, match="only one of them has ENDED, RESTARTING, STARTING, STOPPING"):
         Plan(WithOtherPhase, pb.KnownRun, messages.RUN_KEY)
     with pytest.raises(PlanError, match="later release"):
         Plan(WithPhase, pb.KnownRun, messages.RUN_KEY)

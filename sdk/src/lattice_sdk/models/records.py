@@ -21,8 +21,12 @@ from lattice_sdk.models.runs import (
     ExposedPort,
     ImageInfo,
     InUse,
+    Probe,
+    ProbeRequest,
     RunUsage,
+    Service,
 )
+from lattice_sdk.models.runs import OutputFiles as OutputFiles
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
@@ -96,10 +100,12 @@ class Details(Struct, frozen=True, kw_only=True):
     per_node: bool | None = None
     notify_on: list[str] = []
     notify_to: list[str] = []
-    output: "OutputFiles | UnsetType" = UNSET
+    output: OutputFiles | UnsetType = UNSET
     signal: str = ""  # before the limit
     summary: bool = False
     scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
+    drain_s: Figure = 0  # of a service: how long a stop waits for requests in flight
+    probes: list[Probe] = []
     slurm: SlurmRequestDetails | UnsetType = UNSET
     data: list[DataInfo] = []
     stage_out: list[StageOutInfo] = []
@@ -163,6 +169,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     preempted: int | UnsetType = UNSET  # how often it was
     expose: list[ExposedPort] = []  # ports that have names
     checkpoint: CheckpointStanding | UnsetType = UNSET  # of work that writes checkpoints, or began with one
+    service: Service | UnsetType = UNSET  # of a service: its instances
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -502,15 +509,7 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     no_preempt: bool = False
     requeue: str | None = None
     max_requeue: int | None = None
-
-
-class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where output goes besides the log: names with `%j` number, `%x` name, `%a` index, `%N` node; an empty `stderr` joins `stdout`."""
-
-    stdout: str = ""
-    stderr: str = ""
-    stdin: str = ""
-    mode: str = "truncate"  # or append
+    restart: str | None = None  # of a service: always (default), on_failure, never
 
 
 class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -555,6 +554,10 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     checkpoint: CheckpointOptions | None = None  # how it is asked for checkpoints; None = it writes none
     resume_from: str = ""  # ID[:N] of work of one's own: begin with its newest complete checkpoint, or with number N
     data: DataRequest | None = None
+    liveness_probe: ProbeRequest | None = None
+    readiness_probe: ProbeRequest | None = None
+    startup_probe: ProbeRequest | None = None
+    drain: str | int | None = None  # how long a stop of an instance waits for requests in flight
 
 
 class AllocationFilter(Struct, frozen=True, kw_only=True):

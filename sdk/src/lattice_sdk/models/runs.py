@@ -127,3 +127,68 @@ class CheckpointStanding(Struct, frozen=True, kw_only=True):
     failures: int = 0  # since the last complete one
     message: str = ""  # why the last one failed
     resume_from: str = ""
+
+
+Figure = int | float
+
+
+class Probe(Struct, frozen=True, kw_only=True):
+    """How a node asks the instances of a service for their health."""
+
+    kind: str
+    type: str
+    port: int = 0
+    path: str = ""
+    period_s: Figure = 0
+    initial_delay_s: Figure = 0
+    timeout_s: Figure = 0
+    failure_threshold: int = 0
+    success_threshold: int = 0
+
+
+class Instance(Struct, frozen=True, kw_only=True):
+    """One instance of a service, as its node told it last."""
+
+    node: str
+    phase: str = ""
+    ready: bool = False
+    restarts: int = 0  # by its node
+    running_since: str | None = None
+    reason: str = ""  # why it is not ready
+    last_cause: str | None = None
+    last_exit_code: int | None = None
+    last_signal: int | None = None
+    last_message: str = ""
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """What keeps an allocation alive, and how its instances stand."""
+
+    restart: str = ""
+    wanted: int = 0
+    ready: int = 0
+    restarts: int = 0
+    reason: str = ""
+    instances: list[Instance] = []
+
+
+class ProbeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the node asks an instance of a service for its health; None = 10 s, of readiness 0."""
+
+    probe_type: str  # tcp, http
+    port: int = 0
+    path: str = ""
+    period_secs: int = 30
+    initial_delay_secs: int | None = None
+    failure_threshold: int = 3
+    success_threshold: int = 1
+    timeout_secs: int = 5
+
+
+class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where output goes besides the log: names with `%j` number, `%x` name, `%a` index, `%N` node; an empty `stderr` joins `stdout`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    mode: str = "truncate"  # or append

@@ -24,6 +24,7 @@ from lattice.agent.machine.decide import step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     AgentState,
+    ClearRun,
     Connected,
     Disconnected,
     End,
@@ -32,12 +33,14 @@ from lattice.agent.machine.state import (
     ForgetRun,
     Instruction,
     LaunchRun,
+    LeaveInstance,
     OutputSettled,
     PauseRun,
     PurgeRun,
     RemoveRun,
     RenewToken,
     Retention,
+    RunCleared,
     RunEnded,
     RunStarted,
     SendConfirmed,
@@ -51,6 +54,7 @@ from lattice.agent.machine.state import (
     StopRun,
     Tick,
     UpdateRun,
+    WatchInstance,
     Welcomed,
 )
 from lattice.agent.messages import NodeFacts, stimulus_of
@@ -262,13 +266,17 @@ class HollowNode:
             case SignalRun(key=key, signal=signal):
                 if signal in _DEADLY:
                     self._end(key, End(cause=EndCause.SIGNAL, signal=signal))
+            case ClearRun(key=key):
+                self._stimuli.append(RunCleared(key=key))
             case SettleOutput(key=key):
                 self._stimuli.append(OutputSettled(key=key, stored_bytes=0))
             case UpdateRun(key=key, walltime_s=walltime_s):
                 self._runs.limit(key, walltime_s)
             case PauseRun(key=key, is_paused=is_paused):
                 self._runs.pause(key) if is_paused else self._runs.resume(key)
-            case RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim():
+            case (
+                RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim() | WatchInstance() | LeaveInstance()
+            ):
                 pass
             case _:
                 assert_never(instruction)

@@ -10,16 +10,19 @@ What holds after every step (docs/architecture/agent.md):
 No clock, no I/O: time comes with `Tick`, and acting on an instruction twice does no harm.
 """
 
+import math
 from typing import assert_never
 
 import msgspec
 
 from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out, strangers
+from lattice.agent.machine.reports import ended_report, restarting_report, running_report, with_former_use
+from lattice.agent.machine.restarts import Again, again, given_up
+from lattice.agent.machine.retention import pruned
 from lattice.agent.machine.state import (
-    ENDED_SEQ,
-    RUNNING_SEQ,
     Acknowledged,
     AgentState,
+    ClearRun,
     Connected,
     Disconnected,
     End,
@@ -28,11 +31,13 @@ from lattice.agent.machine.state import (
     ForgetRun,
     Instruction,
     LaunchRun,
+    LeaveInstance,
     OutputSettled,
     PauseRun,
-    RemoveRun,
+    ProbeFailed,
     RenewToken,
     Run,
+    RunCleared,
     RunEnded,
     RunRefused,
     RunStarted,
@@ -50,6 +55,7 @@ from lattice.agent.machine.state import (
     StopRun,
     Tick,
     UpdateRun,
+    WatchInstance,
     Welcomed,
 )
 from lattice.ports.nodes.agents import (
@@ -59,7 +65,6 @@ from lattice.ports.nodes.agents import (
     NamedPort,
     PauseOrder,
     Phase,
-    Report,
     RunKey,
     SignalRunOrder,
     StartOrder,
@@ -68,7 +73,6 @@ from lattice.ports.nodes.agents import (
 )
 
 REPEAT_AFTER_S = 5.0
-REMOVALS_PER_TICK = 50
 
 Instructions = list[Instruction]
 
@@ -87,8 +91,8 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _disconnected(state)
         case StartOrder():
             return _start_asked(state, stimulus)
-        case StopOrder(key=key, grace_s=grace_s, why=why, submission=submission):
-            return _stop_asked(state, key, StopRequest(grace_s, why), submission)
+        case StopOrder():
+            return _stop_asked(state, stimulus)
         case UpdateOrder():
             return _update_asked(state, stimulus)
         case SignalRunOrder(key=key, signal=signal, to=to):
@@ -99,14 +103,18 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return [FinishRun(key=key, exit_code=exit_code)] if is_running else []
         case PauseOrder(key=key, paused=is_paused):
             return _pause_asked(state, key, is_paused=is_paused)
-        case Acknowledged(key=key, seq=seq):
-            return _acknowledged(state, key, seq)
+        case Acknowledged():
+            return _acknowledged(state, stimulus)
         case RunStarted(key=key, started_boot_s=started_boot_s, ports=ports):
             return _run_started(state, key, started_boot_s, ports)
         case RunRefused(key=key, message=message, cause=cause):
             return _run_ended(state, key, End(cause=cause, message=message, never_ran=True))
         case RunEnded(key=key, end=end):
             return _run_ended(state, key, end)
+        case RunCleared(key=key):
+            return _run_cleared(state, key)
+        case ProbeFailed():
+            return _probe_failed(state, stimulus)
         case OutputSettled():
             return _output_settled(state, stimulus)
         case StepsCleared():
@@ -183,7 +191,8 @@ def _start_asked(state: AgentState, order: StartOrder) -> Instructions:
         return instructions
     known = state.find(key)
     if known is not None:
-        return _present_phase(state, known)
+        is_next = known.instance < order.instance
+        return instructions + _make_room(state, known, order) if is_next else _present_phase(state, known)
     highest = state.highest.get(key.number, 0)
     if key.run <= highest:
         return _refuse(key, EndCause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
@@ -191,6 +200,13 @@ def _start_asked(state: AgentState, order: StartOrder) -> Instructions:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopRequest(0.0, "superseded"))
     state.highest[key.number] = key.run
+    return instructions + _accept(state, order)
+
+
+def _accept(state: AgentState, order: StartOrder, *, is_cleared: bool = True) -> Instructions:
+    """A new run, or another instance of a service in the place of an earlier one."""
+    key = order.key
+    order = msgspec.structs.replace(order, epoch=state.epoch)
     state.runs[key] = Run(
         key=key,
         phase=Phase.STARTING,
@@ -199,9 +215,33 @@ def _start_asked(state: AgentState, order: StartOrder) -> Instructions:
         summary=order.summary,
         epoch=state.epoch,
         submission=order.submission,
+        instance=order.instance,
+        order=order if order.restart else None,
+        is_cleared=is_cleared,
     )
-    state.waiting[key.number] = msgspec.structs.replace(order, epoch=state.epoch)
-    return instructions + _launch(state, key.number)
+    state.waiting[key.number] = order
+    return _launch(state, key.number)
+
+
+def _make_room(state: AgentState, known: Run, order: StartOrder) -> Instructions:
+    """Another instance begins where an earlier one was: when that has ended, else the server asks again."""
+    if known.phase is not Phase.ENDED:
+        return _stop(state, known.key, StopRequest(0.0, "superseded"))
+    if not known.settled:
+        return []
+    if state.runs.pop(known.key, None) is None:
+        del state.kept[known.key]
+        state.kept_bytes -= known.stored_bytes
+    accepted = _accept(state, order, is_cleared=not known.launched)
+    return [ClearRun(key=known.key, has_started=False), *accepted] if known.launched else accepted
+
+
+def _run_cleared(state: AgentState, key: RunKey) -> Instructions:
+    run = state.runs.get(key)
+    if run is None or run.is_cleared:
+        return []
+    _change(state, key, is_cleared=True)
+    return _launch(state, key.number)
 
 
 def _make_way(state: AgentState, number: int, submission: str) -> tuple[Instructions, bool]:
@@ -225,32 +265,44 @@ def _launch(state: AgentState, number: int) -> Instructions:
     order = state.waiting.get(number)
     if order is None or number in state.live or not state.shim_up:
         return []
+    if not state.runs[order.key].is_cleared or state.runs[order.key].due_s > state.now_s:
+        return []
     del state.waiting[number]
     state.live[number] = order.key
     _change(state, order.key, launched=True)
     return [LaunchRun(order=order)]
 
 
-def _stop_asked(state: AgentState, key: RunKey, stop: StopRequest, submission: str) -> Instructions:
+def _stop_asked(state: AgentState, order: StopOrder) -> Instructions:
+    key, stop, submission = order.key, StopRequest(order.grace_s, order.why), order.submission
     instructions, is_free = _make_way(state, key.number, submission)
     if instructions or not is_free:
-        return instructions + (_bury(state, key, stop, submission) if is_free else [])
+        return instructions + (_bury(state, order) if is_free else [])
     run = state.find(key)
     if run is None:
-        return _bury(state, key, stop, submission)
+        return _bury(state, order)
+    if run.instance < order.instance:
+        return _refuse(key, EndCause.STOPPED, f"stopped before it was started ({stop.why})", order.instance)
     if run.phase is Phase.ENDED:
         return _present_phase(state, run)
     return _stop(state, key, stop)
 
 
-def _bury(state: AgentState, key: RunKey, stop: StopRequest, submission: str) -> Instructions:
+def _bury(state: AgentState, order: StopOrder) -> Instructions:
     """A stop that came before its start: a tombstone makes the late start harmless."""
-    message = f"stopped before it was started ({stop.why})"
+    key, message = order.key, f"stopped before it was started ({order.why})"
     if key.run <= state.highest.get(key.number, 0):
-        return _refuse(key, EndCause.STOPPED, message)
+        return _refuse(key, EndCause.STOPPED, message, order.instance)
     state.highest[key.number] = key.run
-    end = End(cause=EndCause.STOPPED, message=message)
-    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch, submission=submission)
+    state.runs[key] = Run(
+        key=key,
+        phase=Phase.ENDED,
+        end=End(cause=EndCause.STOPPED, message=message),
+        settled=True,
+        epoch=state.epoch,
+        submission=order.submission,
+        instance=order.instance,
+    )
     return _report(state, key)
 
 
@@ -259,6 +311,10 @@ def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
     if not run.launched:
         del state.waiting[key.number]
         end = End(cause=EndCause.STOPPED, message=f"stopped before it was started ({stop.why})")
+        if run.last is not None:
+            # It has run before: its output is settled as that of any other.
+            end = msgspec.structs.replace(run.last, cause=EndCause.STOPPED, message=f"stopped: {stop.why}", cpu_s=0.0)
+            _change(state, key, launched=True)
         return _run_ended(state, key, end)
     if run.phase is Phase.STARTING:
         # A shim that has begun the launch ends it: it may wait for a named pipe or a file server for ever.
@@ -310,12 +366,13 @@ def _pause_asked(state: AgentState, key: RunKey, *, is_paused: bool) -> Instruct
     return [PauseRun(key=key, is_paused=is_paused)]
 
 
-def _acknowledged(state: AgentState, key: RunKey, seq: int) -> Instructions:
+def _acknowledged(state: AgentState, heard: Acknowledged) -> Instructions:
+    key, seq = heard.key, heard.seq
     run = state.runs.get(key)
-    if run is None or seq <= run.acknowledged_seq:
+    if run is None or seq <= run.acknowledged_seq or heard.instance != run.instance:
         return []
-    if seq < ENDED_SEQ or not run.settled:
-        _change(state, key, acknowledged_seq=RUNNING_SEQ)
+    if run.phase is not Phase.ENDED or seq < run.ended_seq or not run.settled:
+        _change(state, key, acknowledged_seq=min(seq, run.running_seq))
         return []
     del state.runs[key]
     state.kept[key] = msgspec.structs.replace(run, acknowledged_seq=seq, kept_since_s=state.wall_s)
@@ -329,8 +386,19 @@ def _run_started(
     run = state.runs.get(key)
     if run is None or run.phase is not Phase.STARTING:
         return []
-    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports or run.ports)
-    return _report(state, key) + _pass_on_requests(state, key)
+    ports = ports or run.ports
+    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports, probe_failure="")
+    watch: Instructions = [WatchInstance(order=run.order)] if run.order is not None else []
+    return _report(state, key) + watch + _pass_on_requests(state, key)
+
+
+def _probe_failed(state: AgentState, failed: ProbeFailed) -> Instructions:
+    """The attempt ends as if it had failed by itself; an end that was asked for goes before."""
+    run = state.runs.get(failed.key)
+    if run is None or run.order is None or run.phase is not Phase.RUNNING or run.attempt != failed.attempt:
+        return []
+    _change(state, run.key, probe_failure=failed.message)
+    return [StopRun(key=run.key, grace_s=run.order.grace_s, why="probe")]
 
 
 def _pass_on_requests(state: AgentState, key: RunKey) -> Instructions:
@@ -354,6 +422,16 @@ def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
     run = state.runs.get(key)
     if run is None or run.phase is Phase.ENDED:
         return []
+    left: Instructions = [LeaveInstance(key=key)] if run.order is not None else []
+    if run.probe_failure and run.stop is None and end.cause is EndCause.STOPPED:
+        end = msgspec.structs.replace(end, cause=EndCause.PROBE, message=run.probe_failure)
+    if run.last is not None and run.acknowledged_seq < run.running_seq - 1:
+        end = with_former_use(end, run.last)  # no server knows of the end before
+    if run.order is not None and run.stop is None and end.cause is not EndCause.STOPPED:
+        following = again(run.order, end)
+        if following is not None:
+            return left + _rest(state, run, end, following)
+        end = given_up(run.order, end)
     _change(state, key, phase=Phase.ENDED, end=end, settled=not run.launched)
     if state.live.get(key.number) == key:
         del state.live[key.number]
@@ -362,7 +440,28 @@ def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
         instructions = [purge(state, key)]
     else:
         instructions = [SettleOutput(key=key)] if run.launched else _report(state, key)
-    return instructions + _launch(state, key.number) + _confirm(state)
+    return left + instructions + _launch(state, key.number) + _confirm(state)
+
+
+def _rest(state: AgentState, run: Run, end: End, following: Again) -> Instructions:
+    """The instance is between two attempts: it counts as live, and the next one starts without asking a server."""
+    key = run.key
+    if state.live.get(key.number) == key:
+        del state.live[key.number]
+    _change(
+        state,
+        key,
+        phase=Phase.STARTING,
+        launched=False,
+        order=following.order,
+        last=end,
+        due_s=state.now_s + following.delay_s if following.delay_s else 0.0,
+        is_cleared=False,
+        sent_s=-math.inf,
+        started_boot_s=0.0,
+    )
+    state.waiting[key.number] = following.order
+    return [ClearRun(key=key, has_started=bool(run.started_boot_s)), *_report(state, key)]
 
 
 def _output_settled(state: AgentState, settled: OutputSettled) -> Instructions:
@@ -386,7 +485,8 @@ def _shim_ready(state: AgentState, ready: ShimReady) -> Instructions:
         instructions += _found_alive(state, key, started_boot_s)
     for key, end in ready.ended.items():
         if key in state.runs:
-            instructions += _run_ended(state, key, end)
+            if state.runs[key].launched:
+                instructions += _run_ended(state, key, end)
         else:
             instructions.append(ForgetRun(key=key, launched=True))
     lost = [run.key for run in state.runs.values() if run.alive and run.key not in ready.alive]
@@ -419,11 +519,13 @@ def _tick(state: AgentState, tick: Tick) -> Instructions:
     instructions: Instructions = []
     if state.down_after_s and tick.now_s - tick.heard_s >= fence_after_s(state):
         instructions += _fence(state)
+    for number in list(state.waiting):
+        instructions += _launch(state, number)
     if state.welcomed:
         for run in list(state.runs.values()):
             if tick.now_s - run.sent_s >= REPEAT_AFTER_S:
                 instructions += _report(state, run.key)
-    return instructions + _prune(state)
+    return instructions + pruned(state)
 
 
 def fence_after_s(state: AgentState) -> float:
@@ -444,56 +546,36 @@ def _fence(state: AgentState) -> Instructions:
     return instructions
 
 
-def _prune(state: AgentState) -> Instructions:
-    """Removes kept runs, oldest first, while they are too old or too much."""
-    limit = state.retention
-    removals: Instructions = []
-    while state.kept and len(removals) < REMOVALS_PER_TICK:
-        key, run = next(iter(state.kept.items()))
-        expired = state.wall_s - run.kept_since_s >= limit.keep_s
-        if not (expired or state.kept_bytes > limit.max_bytes or len(state.kept) > limit.max_runs):
-            break
-        del state.kept[key]
-        state.kept_bytes -= run.stored_bytes
-        if state.highest.get(key.number) == key.run:
-            del state.highest[key.number]
-        removals.append(RemoveRun(key=key))
-    return removals
-
-
 def _present_phase(state: AgentState, run: Run) -> Instructions:
     """The answer to a repeated request: how the run stands now."""
     if run.key in state.runs:
-        return _report(state, run.key, again=True)
-    return [] if run.end is None else [SendReport(report=ended_report(run.key, run.end, run.submission))]
+        return _report(state, run.key, is_asked=True)
+    return [] if run.end is None else [SendReport(report=ended_report(run.key, run.end, run))]
 
 
-def _refuse(key: RunKey, cause: EndCause, message: str) -> Instructions:
-    return [SendReport(report=ended_report(key, End(cause=cause, message=message)))]
+def _refuse(key: RunKey, cause: EndCause, message: str, instance: int = 0) -> Instructions:
+    told = ended_report(key, End(cause=cause, message=message))
+    return [SendReport(report=msgspec.structs.replace(told, instance=instance))]
 
 
-def ended_report(key: RunKey, end: End, submission: str = "") -> Report:
-    """Says all that is known of the end."""
-    return Report(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, submission=submission, **msgspec.structs.asdict(end))
-
-
-def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructions:
+def _report(state: AgentState, key: RunKey, *, is_asked: bool = False) -> Instructions:
     """The report of the present phase, if there is a server to hear it and it did not acknowledge it yet."""
     run = state.runs[key]
     if not state.welcomed or is_former(state, run):
         return []
     match run.phase:
-        case Phase.STARTING:
-            return []
-        case Phase.RUNNING | Phase.STOPPING:
-            if run.acknowledged_seq >= RUNNING_SEQ and not again:
+        case Phase.STARTING | Phase.RESTARTING:
+            if not run.is_resting or run.last is None or run.acknowledged_seq >= run.running_seq - 1:
                 return []
-            running = Report(key=key, phase=Phase.RUNNING, seq=RUNNING_SEQ, submission=run.submission, ports=run.ports)
-            report = SendReport(report=running, started_boot_s=run.started_boot_s)
+            report = SendReport(report=restarting_report(run, run.last))
+        case Phase.RUNNING | Phase.STOPPING:
+            if run.acknowledged_seq >= run.running_seq and not is_asked:
+                return []
+            report = SendReport(report=running_report(run), started_boot_s=run.started_boot_s)
         case Phase.ENDED:
             if not run.settled or run.end is None:
                 return []
-            report = SendReport(report=ended_report(key, run.end, run.submission))
+            report = SendReport(report=ended_report(run.key, run.end, run))
         case _:
             assert_never(run.phase)
     _change(state, key, sent_s=state.now_s)

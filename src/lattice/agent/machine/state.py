@@ -12,9 +12,6 @@ import msgspec
 from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.agents import EndCause, Greeting, KnownRun, NamedPort, Order, Phase, Report, RunKey, StartOrder
 
-RUNNING_SEQ = 1
-ENDED_SEQ = 2
-
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended: what its `Report` says of it."""
@@ -64,6 +61,30 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0  # the history of the cluster that it belongs to, 0 = not known
     submission: str = ""  # which one its number means, empty = not known
     ports: tuple[NamedPort, ...] = ()  # reported with the start
+    instance: int = 0
+    order: StartOrder | None = None  # of a service: what it is started again from, with the present attempt
+    last: End | None = None  # how the attempt before this one ended
+    due_s: float = 0.0  # boot clock: when the next attempt may start
+    is_cleared: bool = True  # nothing is left of the attempt before
+    probe_failure: str = ""  # why the attempt is ended
+
+    @property
+    def attempt(self) -> int:
+        return self.order.attempt if self.order is not None else 1
+
+    @property
+    def running_seq(self) -> int:
+        """The number of the report that the present attempt runs; that of its end is one more, of the end before one less."""
+        return 2 * self.attempt - 1
+
+    @property
+    def ended_seq(self) -> int:
+        return self.running_seq + 1
+
+    @property
+    def is_resting(self) -> bool:
+        """Between two attempts."""
+        return self.last is not None and not self.launched and self.phase is Phase.STARTING
 
     @property
     def alive(self) -> bool:
@@ -130,6 +151,7 @@ class Disconnected(msgspec.Struct, frozen=True, kw_only=True):
 class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     seq: int
+    instance: int = 0
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +171,20 @@ class RunRefused(msgspec.Struct, frozen=True, kw_only=True):
 class RunEnded(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     end: End
+
+
+class RunCleared(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing is left of the attempt before: the next one may start."""
+
+    key: RunKey
+
+
+class ProbeFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """A liveness or startup probe of a service failed too often: the attempt has to end."""
+
+    key: RunKey
+    attempt: int
+    message: str
 
 
 class OutputSettled(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +227,8 @@ Stimulus = (
     | RunStarted
     | RunRefused
     | RunEnded
+    | RunCleared
+    | ProbeFailed
     | OutputSettled
     | StepsCleared
     | ShimLost
@@ -263,6 +301,25 @@ class SettleOutput(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
 
 
+class ClearRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Another attempt, or another instance, follows in the same place: undo what the hooks made, then answer with `RunCleared`."""
+
+    key: RunKey
+    has_started: bool
+
+
+class WatchInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt of a service runs: ask its probes."""
+
+    order: StartOrder
+
+
+class LeaveInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempt is over."""
+
+    key: RunKey
+
+
 class ForgetRun(msgspec.Struct, frozen=True, kw_only=True):
     """The end was acknowledged: mark the folder, let the shim drop the run."""
 
@@ -299,6 +356,9 @@ Instruction = (
     | PauseRun
     | RenewToken
     | SettleOutput
+    | ClearRun
+    | WatchInstance
+    | LeaveInstance
     | ForgetRun
     | RemoveRun
     | PurgeRun

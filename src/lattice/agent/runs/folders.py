@@ -16,6 +16,8 @@ SPEC = "spec.json"
 TOKEN = "token"  # noqa: S105 - a file name
 SCRIPT = "script"
 ACKNOWLEDGED = "acknowledged"
+STATUS = "status.json"  # the shim's
+HOSTS = "hosts."  # files for `mpiexec`
 STREAMS = ("stdout", "stderr")
 
 _encoder = msgspec.json.Encoder()
@@ -82,6 +84,8 @@ class RunFolders:
     def create(self, order: StartOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
         """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
         folder = f"{self._runs}/{order.key.number}.{order.key.run}"
+        if order.attempt > 1 or order.instance:
+            return self._reuse(folder, order, owner, shim_id, devices)
         os.mkdir(folder)
         try:
             os.chmod(folder, self._mode)
@@ -96,6 +100,37 @@ class RunFolders:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return Path(folder)
+
+    def _reuse(self, folder: str, order: StartOrder, owner: tuple[int, int], shim_id: str, devices: Devices) -> Path:
+        """The folder of an earlier attempt, or of an earlier instance, for the next one: its output continues, its token stays.
+
+        The record of the new attempt comes before that of the old one's end goes: whenever the agent dies, one of them tells.
+        """
+        os.makedirs(folder, self._mode, exist_ok=True)
+        os.chmod(folder, self._mode)
+        is_next = order.attempt > 1
+        for name, data, mode in ((TOKEN, order.token.encode(), 0o600), (SCRIPT, order.script, 0o500)):
+            if data and not (is_next and os.path.exists(f"{folder}/{name}")):
+                _replace(f"{folder}/{name}", data, mode, owner)
+        spec = RunSpec(shim_id=shim_id, order=msgspec.structs.replace(order, token="", script=b""), devices=devices)
+        _replace(f"{folder}/{SPEC}", _encoder.encode(spec), 0o600, None)
+        made_again = [name for name in os.listdir(folder) if name.startswith(HOSTS)]
+        for name in (*made_again, ACKNOWLEDGED, STATUS):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/{name}")
+        return Path(folder)
+
+    def whole_order(self, key: RunKey) -> StartOrder | None:
+        """What was asked, with what only the run's own files hold; None when the folder does not say."""
+        order = self.order(key)
+        if order is None:
+            return None
+        secrets = {"token": "", "script": b""}
+        with contextlib.suppress(OSError):
+            secrets["token"] = (self.path(key) / TOKEN).read_text()
+        with contextlib.suppress(OSError):
+            secrets["script"] = (self.path(key) / SCRIPT).read_bytes()
+        return msgspec.structs.replace(order, **secrets)
 
     def devices(self, key: RunKey) -> Devices:
         """Which devices the run was given; none when the record is damaged."""
@@ -191,6 +226,15 @@ class RunFolders:
 def _make_marker(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _replace(path: str, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+    """The new file in the place of the old one, in one step."""
+    draft = f"{path}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(draft)
+    write_new(draft, data, mode, owner)
+    os.rename(draft, path)
 
 
 def write_new(path: str | Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:

@@ -47,6 +47,8 @@ STRIPPED = frozenset(
         "LATTICE_SUBMIT_DIR",
         "LATTICE_NODE_ID",
         "LATTICE_RUN",
+        "LATTICE_INSTANCE",
+        "LATTICE_ATTEMPT",
         GPUS_VARIABLE,
         *NAMES,
     }
@@ -271,6 +273,8 @@ def build_environment(
         "LATTICE_RUN": str(order.key.run),
     }
     environment |= {variable_of(each.name): str(each.port) for each in order.exposes if each.port}
+    if order.restart:
+        environment |= {"LATTICE_INSTANCE": str(order.instance), "LATTICE_ATTEMPT": str(order.attempt)}
     if order.task_index is not None:
         environment["LATTICE_TASK_INDEX"] = str(order.task_index)
     if order.task_group_id:
@@ -311,8 +315,9 @@ def prepare(
     directory, note = choose_directory(order.cwd, account.home, account)
     try:
         folder = folders.create(order, (account.uid, account.gid), shim_id, devices)
-        if note:
-            (folder / "stderr").write_text(note)
+        if note and order.attempt == 1:
+            with (folder / "stderr").open("a") as file:
+                file.write(note)
             (folder / "stderr").chmod(0o600)
         mpi = {}
         if order.node_cpus and programs:
@@ -333,7 +338,8 @@ def prepare(
         "uid": account.uid,
         "gid": account.gid,
         "groups": list(account.groups),
-        "cgroup": f"alloc-{order.key}",
+        # Not the name of the attempt before, whose group may be about to be removed.
+        "cgroup": f"alloc-{order.key}" if order.attempt == 1 else f"alloc-{order.key}-{order.attempt}",
         "walltime_s": order.walltime_s,
         "grace_s": order.grace_s,
         "umask": order.umask,

@@ -32,10 +32,13 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
     state = AgentState(retention=retention)
     kept: list[Run] = []
     for found in folders.found():
+        run = _recalled(found, folders)
         if found.status is None and found.key not in listed and found.shim_id in (shim_id, ""):
-            folders.remove(found.key)
+            if run.order is not None and run.attempt > 1 and found.acknowledged_wall_s is None:
+                _recall_resting(state, run)
+            else:
+                folders.remove(found.key)
             continue
-        run = _recalled(found)
         if found.acknowledged_wall_s is None:
             state.runs[run.key] = run
             state.live[run.key.number] = run.key
@@ -48,7 +51,16 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
     return state
 
 
-def _recalled(found: FoundRun) -> Run:
+def _recall_resting(state: AgentState, run: Run) -> None:
+    """The agent died right before another attempt of a service: it starts now. How the one before ended is not known any more."""
+    last = End(cause=EndCause.NODE, message="the agent was restarted meanwhile")
+    state.runs[run.key] = msgspec.structs.replace(run, launched=False, last=last)
+    if run.order is not None:
+        state.waiting[run.key.number] = run.order
+    state.highest[run.key.number] = max(run.key.run, state.highest.get(run.key.number, 0))
+
+
+def _recalled(found: FoundRun, folders: RunFolders) -> Run:
     """Not yet judged: whether it lives is said by `ShimReady`, which follows."""
     allocation_id = found.order.allocation_id if found.order else ""
     epoch = found.order.epoch if found.order else 0
@@ -64,6 +76,8 @@ def _recalled(found: FoundRun) -> Run:
             epoch=epoch,
             submission=submission,
             ports=found.order.exposes if found.order else (),
+            instance=found.order.instance if found.order else 0,
+            order=folders.whole_order(found.key) if found.order and found.order.restart else None,
         )
     return Run(
         key=found.key,
@@ -76,6 +90,7 @@ def _recalled(found: FoundRun) -> Run:
         epoch=epoch,
         submission=submission,
         stored_bytes=found.kept_bytes,
+        instance=found.order.instance if found.order else 0,
     )
 
 

@@ -129,7 +129,7 @@ class RingFile:
         self._tail_size = 0
         self._tail_start = 0
         self._times = TimeMarks(path)
-        self.base = 0
+        self.base = read_base(path)  # of an earlier attempt in the same folder
         self.lost = 0
 
     def _open(self) -> bool:

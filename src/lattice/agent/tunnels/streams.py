@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 
@@ -12,6 +13,7 @@ import grpc.aio
 from lattice.agent.connection import Outbox
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.tunnels.listening import Listener, Owner, choose, own_ports, read_listeners, read_owned
+from lattice.ports.nodes.agents import RunKey
 from lattice.wire.agents.tunnels import METHOD, PIECE_BYTES, PURPOSE, BadFrames, StreamTunnel, TunnelEnded, Tunnels
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -19,6 +21,7 @@ SHIM_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 5.0
 MAX_STREAMS = 4
 MAX_NAMED = 64
+QUIET_S = 0.5  # an answer without a further byte for this many seconds is complete
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +41,23 @@ class Refused(Exception):
         self.closed = pb.TunnelClosed(code=code, text=text, listening=named)
 
 
+class Flight:
+    """What went through a connection last: a request that has no answer yet, or an answer that may have more to say."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        self._answered_s = 0.0
+
+    def inward(self) -> None:
+        self._is_asked = True
+
+    def outward(self) -> None:
+        self._is_asked, self._answered_s = False, time.monotonic()
+
+    def is_busy(self) -> bool:
+        return self._is_asked or time.monotonic() - self._answered_s < QUIET_S
+
+
 class BulkStreams:
     """Hears orders, and keeps the streams apart from the one that they came on."""
 
@@ -46,6 +66,7 @@ class BulkStreams:
         self._spawn = spawn
         self._pool = pool
         self._open = 0
+        self._flights: dict[tuple[int, int], set[Flight]] = {}  # of the connections to a run that are open now
 
     def received(self, message: pb.ServerMessage, outbox: Outbox | None) -> bool:
         """Whether the message was for here."""
@@ -89,8 +110,23 @@ class BulkStreams:
             tunnel.close(refused.closed)
             return
         tunnel.confirm()
-        with contextlib.closing(writer):
-            await _join(tunnel, reader, writer)
+        flight, key = Flight(), (asked.key.number, asked.key.run)
+        self._flights.setdefault(key, set()).add(flight)
+        try:
+            with contextlib.closing(writer):
+                await _join(tunnel, reader, writer, flight)
+        finally:
+            self._flights[key].discard(flight)
+            if not self._flights[key]:
+                del self._flights[key]
+
+    def in_flight(self, key: RunKey) -> int:
+        """Connections to the run on which an answer is still awaited or on its way; one that only stays open is none."""
+        return sum(flight.is_busy() for flight in self._flights.get((key.number, key.run), ()))
+
+    async def connect(self, key: RunKey, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a process of the run; raises Refused."""
+        return await self._connect(pb.OpenTunnel(key=pb.RunKey(number=key.number, run=key.run), port=port))
 
     async def _connect(self, asked: pb.OpenTunnel) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a process of the run, checked before and after; raises Refused."""
@@ -149,10 +185,12 @@ async def _send(tunnels: Tunnels, call: grpc.aio.StreamStreamCall[bytes, bytes])
             await call.write(message)
 
 
-async def _join(tunnel: StreamTunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _join(
+    tunnel: StreamTunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flight: Flight
+) -> None:
     """Carries both directions until both have ended or one has broken."""
-    outward = asyncio.create_task(_outward(tunnel, reader))
-    inward = asyncio.create_task(_inward(tunnel, writer))
+    outward = asyncio.create_task(_outward(tunnel, reader, flight))
+    inward = asyncio.create_task(_inward(tunnel, writer, flight))
     try:
         done, _ = await asyncio.wait((outward, inward), return_when=asyncio.FIRST_EXCEPTION)
         failed = next((task.exception() for task in done if task.exception() is not None), None)
@@ -164,8 +202,9 @@ async def _join(tunnel: StreamTunnel, reader: asyncio.StreamReader, writer: asyn
         await asyncio.gather(outward, inward, return_exceptions=True)
 
 
-async def _outward(tunnel: StreamTunnel, reader: asyncio.StreamReader) -> None:
+async def _outward(tunnel: StreamTunnel, reader: asyncio.StreamReader, flight: Flight) -> None:
     while piece := await reader.read(PIECE_BYTES):
+        flight.outward()
         await tunnel.write(piece)
     tunnel.end()
 
@@ -176,9 +215,10 @@ def _answer_soon(writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
-async def _inward(tunnel: StreamTunnel, writer: asyncio.StreamWriter) -> None:
+async def _inward(tunnel: StreamTunnel, writer: asyncio.StreamWriter, flight: Flight) -> None:
     try:
         while piece := await tunnel.read():
+            flight.inward()
             writer.write(piece)
             _answer_soon(writer)
             await writer.drain()

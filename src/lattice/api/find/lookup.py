@@ -132,7 +132,13 @@ def view_of(context: Context, found: Found, *, is_new: bool = False) -> Allocati
         explained = explain(record.number) or (explain(record.group) if record.group else "")
     elif record.state is AllocationState.STARTING:
         explained = context.services.observations.start_of(record.number, record.run)
-    return allocation_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
+    return allocation_view(
+        record,
+        now_ms=now_ms,
+        explained=explained,
+        archived=found.is_archived,
+        readiness=context.services.observations.readiness,
+    )
 
 
 def staging_reason(context: Context, head: Allocation) -> str:

@@ -15,7 +15,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
 from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
-from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase, TaskGroup
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.work.allocations import group_state
 
@@ -53,6 +53,9 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 _A = AllocationState
 OfAllocation = (
     ev.AllocationPlaced
+    | ev.NodeJoined
+    | ev.NodeLeft
+    | ev.PartChanged
     | ev.AllocationStarted
     | ev.AllocationStopping
     | ev.AllocationEnded
@@ -83,6 +86,9 @@ Shown = (
 # Events that change what people see of one allocation, with the state they lead to (None: whatever it is).
 ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] = {
     ev.AllocationPlaced: ("placed", _A.STARTING),
+    ev.NodeJoined: ("node_joined", None),
+    ev.NodeLeft: ("node_left", None),
+    ev.PartChanged: ("restarting", None),
     ev.AllocationStarted: ("started", _A.RUNNING),
     ev.AllocationStopping: ("stopping", _A.STOPPING),
     ev.AllocationEnded: ("ended", None),
@@ -97,8 +103,8 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
 # Events that change no visible state.
 SILENT = (
     ev.StepsRecorded,  # shown with their allocation
-    ev.PartChanged,  # one node of several; the allocation's own change follows
-    ev.CheckpointAdvanced,  # likewise
+    ev.CheckpointAdvanced,  # one node of several; the allocation's own change follows
+    ev.InstancesWanted,  # the nodes that come and go are shown
     ev.TaskReleased,  # a pending task is pending still
     ev.TasksUnblocked,
     ev.TasksFolded,  # kept in another form
@@ -218,6 +224,9 @@ class ChangeRing:
         match event:
             case (
                 ev.AllocationPlaced()
+                | ev.PartChanged()
+                | ev.NodeJoined()
+                | ev.NodeLeft()
                 | ev.AllocationStarted()
                 | ev.AllocationStopping()
                 | ev.AllocationEnded()
@@ -259,6 +268,8 @@ class ChangeRing:
                 assert_never(event)
 
     def _note_allocation(self, index: int, at: int, event: OfAllocation, groups: dict[int, None]) -> None:
+        if isinstance(event, ev.PartChanged) and event.part.phase is not PartPhase.RESTARTING:
+            return  # one node of several; the allocation's own change follows
         number, kind = event.number, ALLOCATION_EVENTS[type(event)]
         state = self._replica.state
         record = state.allocations.get(number)
@@ -267,7 +278,8 @@ class ChangeRing:
             if group is not None:
                 self._keep_group(index, at, kind[0], group)
             return
-        self._keep(_change(index, at, kind[0], kind[1] or record.state, record))
+        about = _of_instance(event.part) if isinstance(event, ev.PartChanged | ev.NodeLeft | ev.NodeJoined) else {}
+        self._keep(_change(index, at, kind[0], kind[1] or record.state, record, **about))
         if record.group:
             self._touched.add(record.group)
             groups[record.group] = None
@@ -390,6 +402,14 @@ def _owner(event: ev.RecordDeleted) -> dict[str, Any]:
     if event.what is Deletable.TENANT:
         return {"tenant": event.name}
     return {"tenant": event.tenant, "project": event.name} if event.what is Deletable.PROJECT else {}
+
+
+def _of_instance(part: Part) -> dict[str, Any]:
+    """What is said of one instance of a service: the node, and how it ended there."""
+    if part.cause is None:
+        return {"nodes": (part.node,)}
+    exit_code = part.exit_code if part.cause is Cause.EXIT else None
+    return {"nodes": (part.node,), "cause": part.cause, "exit_code": exit_code, "reason": part.message}
 
 
 def _change(index: int, at: int, kind: str, state: str, record: Allocation, **others: Any) -> Change:  # noqa: ANN401

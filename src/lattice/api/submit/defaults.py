@@ -12,10 +12,12 @@ from lattice.api.errors import ApiError, unknown
 from lattice.api.find.visibility import may_see_vcluster, visible_vclusters
 from lattice.api.notifications import ALL_OFF
 from lattice.core.machine.commands import SubmitAllocation
-from lattice.core.model.work.allocations import Lifecycle
+from lattice.core.model.work.allocations import Lifecycle, Restart
 from lattice.core.model.work.intent import Intent, choose_rule
 from lattice.core.model.work.notifications import Notify
 from lattice.wire.admin.admin import DEFAULT_WALLTIME_S
+
+RESTART_LEVEL = 2  # servers of the release before know no restarts
 
 
 @dataclass(slots=True)
@@ -30,6 +32,12 @@ class PreparedSubmission:
 
 def apply_defaults(context: Context, command: SubmitAllocation, *, names_vcluster: bool) -> PreparedSubmission:
     """Fills in what the submission leaves to the site."""
+    if (
+        command.lifecycle is not Lifecycle.BOUNDED
+        and command.restart is Restart.NONE
+        and context.state.level >= RESTART_LEVEL
+    ):
+        command = replace(command, restart=Restart.ALWAYS)
     prepared = PreparedSubmission(command, names_vcluster=names_vcluster)
     if not names_vcluster:
         _choose_vcluster(context, prepared)

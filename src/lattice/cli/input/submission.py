@@ -8,6 +8,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.input.constraints import parse_constraints, parse_nodes
 from lattice.cli.input.exposure import parse_exposed
+from lattice.cli.input.probes import parse_probe
 from lattice.cli.times import parse_moment
 from lattice_sdk.data.models import DataRequest
 from lattice_sdk.models.notifications import NotifyRequest
@@ -74,6 +75,11 @@ class SubmitOptions:
     on_quota: str | None = None
     idle_end: str | None = None
     expose: tuple[str, ...] = ()
+    restart: str | None = None
+    liveness_probe: str | None = None
+    readiness_probe: str | None = None
+    startup_probe: str | None = None
+    drain: str | None = None
     request_id: str = ""
     summary: bool = False
     stdout: str = ""
@@ -138,6 +144,10 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         checkpoint=_checkpoint(options),
         resume_from=options.resume_from,
         data=_data(options),
+        liveness_probe=parse_probe(options.liveness_probe, "--liveness-probe"),
+        readiness_probe=parse_probe(options.readiness_probe, "--readiness-probe"),
+        startup_probe=parse_probe(options.startup_probe, "--startup-probe"),
+        drain=options.drain,
     )
 
 
@@ -252,6 +262,7 @@ def _lifecycle(options: SubmitOptions) -> LifecycleRequest:
         no_preempt=options.no_preempt,
         requeue=None if options.requeue is None else options.requeue.replace("-", "_"),
         max_requeue=options.max_requeue,
+        restart=None if options.restart is None else options.restart.replace("-", "_"),
     )
 
 

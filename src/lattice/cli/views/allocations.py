@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType, to_builtins
 
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text, local_with_distance, stamp_text, with_local_times
+from lattice.cli.views.services import probe_pairs, service_pairs
 from lattice_sdk.models.records import Allocation, Constraints, Details
 from lattice_sdk.models.runs import RunUsage
 
@@ -222,7 +223,8 @@ def allocation_pairs(allocation: Allocation, now: float) -> list[tuple[str, str]
         ("Storage", storage_text(usage_of(allocation))),
         ("Most processes", str(usage_of(allocation).peak_pids or "")),
     ]
-    return [(name, text) for name, text in pairs if text and text != "-"]
+    shown = [(name, text) for name, text in pairs if text and text != "-"]
+    return [*shown, *service_pairs(allocation)]
 
 
 def script_text(details: Details) -> str:
@@ -253,6 +255,7 @@ def request_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Directory", details.cwd or ""),
         ("Constraints", _constraints_text(details.constraints)),
         ("Exclusive", "yes" if details.exclusive else ""),
+        *probe_pairs(details),
     ]
     return [(name, text) for name, text in pairs if text]
 

@@ -27,7 +27,8 @@ from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.health import HealthReport, clean_text
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
-from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.core.model.nodes.readiness import Standing
+from lattice.core.model.work.allocations import INSTANCE_SHIFT, Cause, PartPhase
 from lattice.core.model.work.exposure import MAX_EXPOSED, MAX_PORT, is_label
 from lattice.core.model.work.submissions import submission_of
 from lattice.core.model.work.usage import NO_USAGE, SINCE_LEVEL
@@ -37,6 +38,7 @@ from lattice.ports.nodes.agents import (
     EndCause,
     Greeting,
     Phase,
+    Readiness,
     Registration,
     RegistrationRefused,
     Report,
@@ -231,6 +233,13 @@ class AgentSessions:
     def checkpoint_report(self, node: str, session: int, report: CheckpointReport) -> None:
         self.on_checkpoint(node, report)
 
+    def readiness(self, node: str, session: int, told: Readiness) -> None:
+        key = told.key
+        if self.table.current(node, session) is None or not is_wanted(self.replica.state, node, key):
+            return
+        standing = Standing(run=key.run, instance=told.instance, ready=told.ready, text=clean_text(told.text))
+        self.observations.readiness.note(key.number, node, standing)
+
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)
 
@@ -261,8 +270,10 @@ def _actor(node: str) -> str:
     return f"node/{node}"
 
 
+MAX_SEQ = (1 << INSTANCE_SHIFT) - 1
 _PHASES = {  # partial: the other phases are not reported
     Phase.RUNNING: PartPhase.RUNNING,
+    Phase.RESTARTING: PartPhase.RESTARTING,
     Phase.ENDED: PartPhase.ENDED,
 }
 _CAUSES = {
@@ -274,6 +285,7 @@ _CAUSES = {
     EndCause.NODE: Cause.NODE,
     EndCause.STOPPED: None,  # the state knows who ordered it, and why
     EndCause.PROLOGUE: Cause.LAUNCH,
+    EndCause.PROBE: Cause.PROBE,
 }
 
 
@@ -282,18 +294,18 @@ def _command(node: str, report: Report, level: int) -> EndPart | StartPart | Rep
     told = _told(node, report)
     if level >= SINCE_LEVEL and (ports := _ports(report)):
         return StartPart(report=told, ports=ports)
-    if report.phase is Phase.ENDED and report.usage != NO_USAGE and level >= SINCE_LEVEL:
+    if report.cause is not None and report.usage != NO_USAGE and level >= SINCE_LEVEL:
         return EndPart(report=told, usage=report.usage)
     return told
 
 
 def _told(node: str, report: Report) -> ReportPart:
-    cause = report.cause if report.phase is Phase.ENDED else None
+    cause = report.cause
     return ReportPart(
         number=report.key.number,
         run=report.key.run,
         node=node,
-        seq=report.seq,
+        seq=(report.instance << INSTANCE_SHIFT) + min(report.seq, MAX_SEQ),
         phase=_PHASES[report.phase],
         cause=None if cause is None else _CAUSES[cause],
         stopped=cause is EndCause.STOPPED,

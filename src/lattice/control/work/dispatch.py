@@ -17,7 +17,7 @@ from msgspec import Struct
 from lattice.control.loop import Alarm, Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import finish_order, is_renewed, pause_order, start_order, stop_order, update_order
-from lattice.control.work.runs import open_parts
+from lattice.control.work.runs import LIVE, is_ordered, is_starting, open_parts, stopping_parts
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
     AllocationPaused,
@@ -25,6 +25,8 @@ from lattice.core.machine.events import (
     AllocationStopping,
     AllocationUpdated,
     AnyEvent,
+    NodeJoined,
+    PartChanged,
     StepsRecorded,
 )
 from lattice.core.model.ids import allocation_id
@@ -39,7 +41,15 @@ from lattice.wire.work.allocations import decode_work
 _log = logging.getLogger(__name__)
 
 ACTOR = "dispatch"
-_HEARD = (AllocationPlaced, AllocationStopping, AllocationPaused, AllocationUpdated, StepsRecorded)
+_HEARD = (
+    AllocationPlaced,
+    AllocationStopping,
+    AllocationPaused,
+    AllocationUpdated,
+    StepsRecorded,
+    NodeJoined,
+    PartChanged,
+)
 
 
 class DispatchSettings(Struct, frozen=True, kw_only=True):
@@ -140,9 +150,10 @@ class Dispatch:
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
-            if isinstance(event, AllocationPlaced | AllocationStopping):
-                self._fresh[event.number] = None
-                self._alarm.ring()
+            if isinstance(event, AllocationPlaced | AllocationStopping | NodeJoined | PartChanged):
+                if not isinstance(event, PartChanged) or is_ordered(event.part):
+                    self._fresh[event.number] = None
+                    self._alarm.ring()
             elif isinstance(event, AllocationPaused):
                 self._guarded(event.number, self._send_pause)
             elif isinstance(event, StepsRecorded):
@@ -158,7 +169,7 @@ class Dispatch:
         for allocation, part in open_parts(self._replica.state, node):
             self._tries.pop(allocation.number, None)
             self._guarded(allocation.number, self._send)
-            if part.phase is PartPhase.RUNNING:
+            if part.phase in LIVE:
                 self._guard.attempt(allocation_id(allocation.number), partial(self._remind, node, allocation))
 
     def _remind(self, node: str, allocation: Allocation) -> None:
@@ -172,7 +183,7 @@ class Dispatch:
         """Before they expire, for all work that outlives its token."""
         for node in sorted(self._links.connected()):
             for allocation, part in open_parts(self._replica.state, node):
-                if part.phase is PartPhase.RUNNING:
+                if part.phase in LIVE:
                     self._guard.attempt(allocation_id(allocation.number), partial(self._renew, node, allocation))
             await slices.pause()
 
@@ -190,11 +201,12 @@ class Dispatch:
             return
         is_open = True
         try:
-            if allocation.state is AllocationState.STARTING:
-                is_open = self._send_start(allocation)
+            is_going = self._send_stop(allocation)
+            if allocation.state is AllocationState.STARTING or is_starting(allocation):
+                is_open = self._send_start(allocation) or is_going
             else:
                 self._tries.pop(number, None)
-                is_open = allocation.state is AllocationState.STOPPING and self._send_stop(allocation)
+                is_open = is_going
         finally:
             # Also after a failure: what is not tried again would wait for good, and those behind it with it.
             if is_open and number not in self._waiting:
@@ -203,15 +215,10 @@ class Dispatch:
                 heapq.heappush(self._again, (due, number))
 
     def _send_stop(self, allocation: Allocation) -> bool:
-        order = stop_order(allocation, self._grace_s())
-        nodes = [
-            part.node
-            for part in allocation.parts
-            if part.phase is not PartPhase.ENDED and self._links.is_connected(part.node)
-        ]
-        for node in nodes:
-            self._links.send(node, order)
-        return bool(nodes)
+        parts = [part for part in stopping_parts(allocation) if self._links.is_connected(part.node)]
+        for part in parts:
+            self._links.send(part.node, stop_order(allocation, self._grace_s(), part))
+        return bool(parts)
 
     def _send_start(self, allocation: Allocation) -> bool:
         parts = [
@@ -221,7 +228,9 @@ class Dispatch:
         ]
         if not parts:
             return False
-        if not all(map(self._is_clear, allocation.nodes)):
+        if not all(
+            map(self._is_clear, [part.node for part in parts] if allocation.has_instances else allocation.nodes)
+        ):
             return True  # what ran there before has not gone yet
         state = self._replica.state
         try:

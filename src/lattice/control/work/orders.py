@@ -11,7 +11,7 @@ from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
-from lattice.core.model.work.allocations import Allocation, Part, StopIntent
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase, StopIntent
 from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
@@ -83,6 +83,8 @@ def start_order(
         submission=submission_of(allocation),
         node_cpus=_node_cpus(state, allocation, part.node),
         data=tuple(_data(state, allocation, each) for each in work.data),
+        instance=part.instance,
+        restart=allocation.restart.value,
         output_prefix=run_prefix(
             allocation.tenant, allocation.project, allocation_id(allocation.number), allocation.run
         ),
@@ -134,6 +136,12 @@ def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, in
     return hardware.cpus, allocation.request.memory_mb, hardware.gpus
 
 
+_GOING = {  # partial: the phases in which one instance is ended and the others keep running
+    PartPhase.LEAVING: "its node leaves the service",
+    PartPhase.RENEWING: "updated",
+}
+
+
 def stop_reason(intent: StopIntent | None) -> str:
     """The word for the node's log and for the message of a run that had not started."""
     match intent:
@@ -161,12 +169,16 @@ def stop_reason(intent: StopIntent | None) -> str:
             assert_never(intent)
 
 
-def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
+def stop_order(allocation: Allocation, grace_s: float, part: Part | None = None) -> StopOrder:
+    """For all parts of an allocation that stops, or for one instance that leaves or is renewed."""
+    why = cancelled_by(allocation.cancelled_by) or stop_reason(allocation.intent)
+    is_alone = allocation.state is not AllocationState.STOPPING and part is not None
     return StopOrder(
         key=_key(allocation),
         grace_s=grace_s,
-        why=cancelled_by(allocation.cancelled_by) or stop_reason(allocation.intent),
+        why=(part.message or _GOING[part.phase]) if is_alone and part is not None else why,
         submission=submission_of(allocation),
+        instance=part.instance if part is not None else 0,
     )
 
 

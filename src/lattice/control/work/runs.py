@@ -3,8 +3,27 @@
 from collections.abc import Collection, Iterator
 
 from lattice.core.machine.state import State
-from lattice.core.model.work.allocations import Allocation, Part, PartPhase
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase
 from lattice.ports.nodes.agents import Registration, RunKey
+
+LIVE = (PartPhase.RUNNING, PartPhase.RESTARTING)  # an instance between two attempts is live
+
+
+def is_ordered(part: Part) -> bool:
+    """Whether its node needs an order."""
+    return part.phase in (PartPhase.ASSIGNED, PartPhase.LEAVING, PartPhase.RENEWING)
+
+
+def is_starting(allocation: Allocation) -> bool:
+    """Whether a running service waits for an instance to start."""
+    return allocation.has_instances and any(part.phase is PartPhase.ASSIGNED for part in allocation.parts)
+
+
+def stopping_parts(allocation: Allocation) -> list[Part]:
+    """The parts that have to end: all of an allocation that stops, else instances that leave or are renewed."""
+    if allocation.state is AllocationState.STOPPING:
+        return [part for part in allocation.parts if part.phase is not PartPhase.ENDED]
+    return [part for part in allocation.parts if part.phase in (PartPhase.LEAVING, PartPhase.RENEWING)]
 
 
 def open_parts(state: State, node: str) -> Iterator[tuple[Allocation, Part]]:
@@ -31,7 +50,7 @@ def running_runs(state: State, node: str) -> tuple[RunKey, ...]:
     return tuple(
         RunKey(allocation.number, allocation.run)
         for allocation, part in open_parts(state, node)
-        if part.phase is PartPhase.RUNNING
+        if part.phase is not PartPhase.ASSIGNED
     )
 
 

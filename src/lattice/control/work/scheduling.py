@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.control.loop import Alarm, keep_turning, rest_by_load
+from lattice.control.services.replacing import Replacing
 from lattice.control.settings import seconds_setting
 from lattice.core.cycle import Cycle, commands
 from lattice.core.machine.commands import Envelope
@@ -28,6 +29,8 @@ from lattice.core.machine.events import (
     AnyEvent,
     EvictionChanged,
     EvictionEnded,
+    InstancesWanted,
+    NodeLeft,
     NodeMeasured,
     NodeMoved,
     NodeRegistered,
@@ -68,6 +71,8 @@ _WAKING = (
     AllocationEnded,
     TaskGroupSubmitted,
     NodeMoved,
+    NodeLeft,
+    InstancesWanted,
     AllocationRequeued,
     AllocationReleased,
     AllocationHeld,
@@ -133,6 +138,7 @@ class Scheduling:
         self._gpu_fitness = gpu_fitness
         self._data_readiness = data_readiness
         self._cycle = Cycle()
+        self._replacing = Replacing()
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
         self._plan: Plan | None = None
@@ -149,6 +155,7 @@ class Scheduling:
     def reset(self) -> None:
         """Takes the whole state over; for the start, and when the state was replaced."""
         self._cycle.load(self._replica.state)
+        self._replacing.load(self._replica.state)
         self._alarm.ring()
 
     def node_opened(self, node: str) -> None:
@@ -220,9 +227,12 @@ class Scheduling:
             self._ring_later.cancel()
             self._ring_later = None
         started = self._clock.monotonic_s()
-        based_on = self._replica.applied_index
         now = self._clock.now_ms()
-        self._cycle.signals = self._signals(now)
+        self._cycle.signals = signals = self._signals(now)
+        waiting = self._replacing.proposals(self._replica.state, self._observations.connected(), signals.excluded)
+        if waiting:
+            await self._replica.propose_many(waiting, ACTOR)
+        based_on = self._replica.applied_index
         snapshot = self._cycle.snapshot(self._observations)
         made = await self._planned(snapshot, now)
         self._plan = made
@@ -288,6 +298,7 @@ class Scheduling:
         if not events:
             return
         self._cycle.note(self._replica.state, events)
+        self._replacing.note(self._replica.state, events)
         # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
         waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
         ringing = [event for event in events if isinstance(event, waking)]
@@ -304,7 +315,7 @@ class Scheduling:
 
     def _is_anybody_waiting(self) -> bool:
         state = self._replica.state
-        return bool(state.groups) or AllocationState.PENDING in state.state_counts
+        return bool(state.groups or self._replacing.numbers) or AllocationState.PENDING in state.state_counts
 
 
 def _report(

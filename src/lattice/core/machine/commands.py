@@ -53,7 +53,7 @@ from lattice.core.machine.vocabulary.site_commands import (
 from lattice.core.machine.vocabulary.staging_commands import ClaimCopy, EvictCopy, ReportCopy, SettleData, WantCopy
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
-from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy, Restart
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointReason, CheckpointWay, ResumePoint
 from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
@@ -99,6 +99,8 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     checkpoint: CheckpointWay | None = None  # how it is asked for checkpoints; None = it writes none
     resume_from: ResumePoint | None = None
     data: tuple[str, ...] = ()  # sources that are copied to the hot tier before it starts
+    restart: Restart = Restart.NONE  # of a service
+    probed: bool = False  # its nodes say when an instance is ready
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -201,6 +203,28 @@ class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
     number: int
     run: int
     node: str
+
+
+class GrowAllocation(Command, tag="grow_allocation", frozen=True, kw_only=True):
+    """A running allocation gets one more node; `size` = how many instances it should have then, 0 = as before.
+
+    Without `size` it fills the place of an instance that left.
+    """
+
+    number: int
+    run: int
+    share: Share
+    size: int = 0
+
+
+class ShrinkAllocation(Command, tag="shrink_allocation", frozen=True, kw_only=True):
+    """The instance on the node is ended, and the node leaves the running allocation. `replace`: another node takes its place."""
+
+    number: int
+    run: int
+    node: str
+    reason: str = ""
+    replace: bool = False
 
 
 class CancelAllocation(Command, tag="cancel_allocation", frozen=True, kw_only=True):
@@ -327,6 +351,8 @@ AnyCommand = (
     | PlaceAllocation
     | ReportPart
     | LosePart
+    | GrowAllocation
+    | ShrinkAllocation
     | EndPart
     | StartPart
     | NoteUsage

@@ -17,6 +17,7 @@ from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.checkpoints import requests as checkpoints
 from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.nodes import drift, nodes
+from lattice.core.machine.rules.services import resizing
 from lattice.core.machine.rules.site import administration, audit, deletion, specifications
 from lattice.core.machine.rules.work import (
     allocations,
@@ -138,6 +139,8 @@ TABLE: tuple[Row, ...] = (
     _timed(cmd.DropEviction, evictions.drop),
     _timed(cmd.ReportPart, runs.report),
     _timed(cmd.LosePart, runs.lose),
+    _timed(cmd.GrowAllocation, resizing.grow),
+    _plain(cmd.ShrinkAllocation, resizing.shrink),
     _timed(cmd.EndPart, runs.end),
     _timed(cmd.StartPart, runs.begin),
     _timed(cmd.NoteUsage, runs.note_usage),

@@ -141,6 +141,34 @@ class PartChanged(Event, tag="part_changed", frozen=True, kw_only=True):
     part: Part
 
 
+class NodeJoined(Event, tag="node_joined", frozen=True, kw_only=True):
+    """A running allocation got one more node, and an instance there."""
+
+    number: int
+    share: Share
+    part: Part
+
+
+class NodeLeft(Event, tag="node_left", frozen=True, kw_only=True):
+    """An instance is gone, and its node with it; the allocation still wants as many as before.
+
+    `counted`: it failed, which counts as a requeue; `is_anew`: after ten minutes of health, so the count starts again.
+    """
+
+    number: int
+    part: Part
+    message: str = ""
+    counted: bool = False
+    is_anew: bool = False
+
+
+class InstancesWanted(Event, tag="instances_wanted", frozen=True, kw_only=True):
+    """How many instances the allocation should have from now on."""
+
+    number: int
+    wanted: int
+
+
 class StepsRecorded(Event, tag="steps_recorded", frozen=True, kw_only=True):
     """Steps of the allocation are over and were not recorded before."""
 
@@ -187,6 +215,7 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     hold: Hold = Hold.NONE
     elapsed_s: float = 0.0  # how long the run took that is over; 0 = until now
     prologue_failed: bool = False
+    is_anew: bool = False  # so long in health before that the count of requeues begins anew
     avoid: str = ""  # the node where it did: not there again
     preempted: bool = False  # its nodes were wanted for other work
 
@@ -264,6 +293,9 @@ AnyEvent = (
     | TaskGroupHeld
     | AllocationPlaced
     | PartChanged
+    | NodeJoined
+    | NodeLeft
+    | InstancesWanted
     | StepsRecorded
     | AllocationStarted
     | AllocationStopping

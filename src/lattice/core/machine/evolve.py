@@ -24,27 +24,35 @@ from lattice.core.machine.folds.checkpoints import after_run, changed_by
 from lattice.core.machine.folds.drift import evolve_drift
 from lattice.core.machine.folds.evictions import EvictionEvent, evolve_eviction
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
+from lattice.core.machine.folds.holdings import before, end_of, enter_time, give_back, take
+from lattice.core.machine.folds.instances import InstanceEvent, evolve_instance
 from lattice.core.machine.folds.site import evolve_site
 from lattice.core.machine.folds.specified import evolve_specification
 from lattice.core.machine.folds.staging import StagingEvent, evolve_staging
 from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
-from lattice.core.model.nodes.nodes import Node, NodeState, Share, Tenure
+from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
 from lattice.core.model.work.efficiency import held_amounts
-from lattice.core.model.work.ledger import Ledger, run_amounts
 from lattice.core.model.work.steps import with_step
 from lattice.core.model.work.usage import NO_USAGE
 
 FAILED_WITHOUT_CODE = 125
-LONGEST_S = 1e9  # beyond that, no time but nonsense
 
 
 def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
     """Folds `event`, which happened at `at`."""
     match event:
-        case ev.PartChanged() | ev.AllocationSubmitted() | ev.AllocationPlaced() | ev.AllocationStarted():
+        case (
+            ev.PartChanged()
+            | ev.NodeJoined()
+            | ev.NodeLeft()
+            | ev.InstancesWanted()
+            | ev.AllocationSubmitted()
+            | ev.AllocationPlaced()
+            | ev.AllocationStarted()
+        ):
             _evolve_run(state, event, at)
         case ev.AllocationEnded() | ev.StepsRecorded() | ev.AllocationStopping() | ev.AllocationRequeued():
             _evolve_end(state, event, at)
@@ -115,7 +123,7 @@ def _evolve_room(state: State, event: EvictionEvent | StagingEvent) -> None:
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
-_RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
+_RunEvent = InstanceEvent | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
 _RequestEvent = (
     ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived | ev.TimeLimitNeared
 )
@@ -175,8 +183,8 @@ def _wait_changed(state: State, event: ev.WaitChanged) -> None:
 
 def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
     match event:
-        case ev.PartChanged():
-            _part_changed(state, event)
+        case ev.PartChanged() | ev.NodeJoined() | ev.NodeLeft() | ev.InstancesWanted():
+            evolve_instance(state, event, at)
         case ev.AllocationSubmitted():
             state.put_allocation(event.allocation)
             state.put_payload(event.allocation.number, event.payload)
@@ -184,7 +192,7 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
         case ev.AllocationPlaced():
             _placed(state, event)
         case ev.AllocationStarted():
-            started_at = _before(at, event.elapsed_s, state.allocations[event.number])
+            started_at = before(at, event.elapsed_s, state.allocations[event.number])
             _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at, prologue_failures=0)
         case _:
             assert_never(event)
@@ -247,13 +255,6 @@ def _badness(failed: Allocation | TaskGroup) -> int:
     return 128 + failed.signal if failed.signal else failed.exit_code or FAILED_WITHOUT_CODE
 
 
-def _part_changed(state: State, event: ev.PartChanged) -> None:
-    """A part is replaced whole. It cannot change the allocation's state: what follows from it comes as events of its own."""
-    old = state.allocations[event.number]
-    parts = tuple(event.part if part.node == event.part.node else part for part in old.parts)
-    state.put_allocation(replace(old, parts=parts))
-
-
 def _placed(state: State, event: ev.AllocationPlaced) -> None:
     """The allocation gets its shares and the nodes their holder: both sides of one fact, which no command may see apart."""
     record = _change(
@@ -266,67 +267,7 @@ def _placed(state: State, event: ev.AllocationPlaced) -> None:
         message="",
     )
     for share in event.shares:
-        _take(state, record, share)
-
-
-def _take(state: State, record: Allocation, share: Share) -> None:
-    """A node counts once per tenant, whole or shared, and however many shares of it the tenant has: that is what quotas bound."""
-    node = state.nodes[share.node]
-    if share.whole:
-        state.put_node(replace(node, holder=record.number, vcluster=record.vcluster))
-        state.count_tenant(record.tenant, nodes=+1)
-        return
-    if not any(tenure.tenant == record.tenant for tenure in node.tenures):
-        state.count_tenant(record.tenant, nodes=+1)
-    tenure = Tenure(
-        number=record.number,
-        tenant=record.tenant,
-        cpus=share.cpus,
-        memory_mb=share.memory_mb,
-        gpus=share.gpus,
-    )
-    state.put_node(replace(node, tenures=(*node.tenures, tenure), vcluster=record.vcluster))
-
-
-def _give_back(state: State, record: Allocation) -> None:
-    """The reverse of `_take`, share by share. Uses the record as it was while it held, because the changed one has no shares."""
-    for share in record.shares:
-        node = state.nodes[share.node]
-        if share.whole:
-            state.put_node(replace(node, holder=0, vcluster=""))
-            state.count_tenant(record.tenant, nodes=-1)
-            continue
-        tenures = tuple(tenure for tenure in node.tenures if tenure.number != record.number)
-        if not any(tenure.tenant == record.tenant for tenure in tenures):
-            state.count_tenant(record.tenant, nodes=-1)
-        state.put_node(replace(node, tenures=tenures, vcluster=node.vcluster if tenures else ""))
-
-
-def _before(at: int, elapsed_s: float, record: Allocation) -> int:
-    """That long before `at`, but not before the allocation existed."""
-    return max(record.submitted_at, at - _ms(elapsed_s))
-
-
-def _end_of(record: Allocation, at: int, elapsed_s: float) -> int:
-    """When its run ended that is known at `at` to be over: what the nodes measured counts, not when they said it."""
-    elapsed_ms = _ms(elapsed_s)
-    return min(at, record.started_at + elapsed_ms) if record.started_at and elapsed_ms else at
-
-
-def _ms(seconds: float) -> int:
-    """Times that nodes measured come from outside: one that cannot be is taken for none."""
-    return int(seconds * 1000) if 0 < seconds < LONGEST_S else 0
-
-
-def _registry(state: State, record: Allocation, at: int, elapsed_s: float) -> None:
-    """Enters the time of a run that has ended, from its start, into its user's ledger."""
-    if not record.started_at:
-        return
-    took_ms = _end_of(record, at, elapsed_s) - record.started_at
-    node_ms, gpu_ms = run_amounts(record.shares, state.nodes, took_ms)
-    key = (record.tenant, record.project, record.user)
-    ledger = state.ledger.get(key) or Ledger(tenant=record.tenant, project=record.project, user=record.user)
-    state.put_ledger(ledger.with_run(at, node_ms, gpu_ms))
+        take(state, record, share)
 
 
 def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
@@ -360,7 +301,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
     old = state.allocations[event.number]
     was_holding = old.is_holding
     if was_holding and not old.started_at and event.cause in _RAN:
-        old = replace(old, started_at=_before(at, event.elapsed_s, old))
+        old = replace(old, started_at=before(at, event.elapsed_s, old))
     _change(
         state,
         event.number,
@@ -372,7 +313,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         cpu_s=event.cpu_s,
         peak_memory_mb=event.peak_memory_mb,
         usage=event.usage,
-        ended_at=_end_of(old, at, event.elapsed_s),
+        ended_at=end_of(old, at, event.elapsed_s),
         paused_at=0,
         started_at=old.started_at,
         intent=None,
@@ -382,8 +323,8 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
     if was_holding:
-        _registry(state, old, at, event.elapsed_s)
-        _give_back(state, old)
+        enter_time(state, old, at, event.elapsed_s)
+        give_back(state, old)
 
 
 def _held(state: State, record: Allocation) -> dict[str, int]:
@@ -405,7 +346,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         state,
         event.number,
         state=AllocationState.PENDING,
-        requeue_count=old.requeue_count + event.counted,
+        requeue_count=(0 if event.is_anew else old.requeue_count) + event.counted,
         restart_count=old.restart_count + 1,
         preempted=old.preempted + event.preempted,
         eligible_at=event.eligible_at,
@@ -423,13 +364,17 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         peak_memory_mb=0,
         usage=NO_USAGE,
         limit_noted=0,
+        wanted=0,
+        last_instance=0,
+        left_restarts=0,
+        left=(),
         prologue_failures=old.prologue_failures + event.prologue_failed,
         avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,
         request=replace(old.request, exclude=(*old.request.exclude, event.avoid)) if event.avoid else old.request,
         checkpoints=after_run(old, at),
     )
-    _registry(state, old, at, event.elapsed_s)
-    _give_back(state, old)
+    enter_time(state, old, at, event.elapsed_s)
+    give_back(state, old)
 
 
 def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:

@@ -30,7 +30,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant, Vcluster
-from lattice.core.model.work.allocations import RequeuePolicy, StopIntent
+from lattice.core.model.work.allocations import Cause, PartPhase, RequeuePolicy, StopIntent
 from lattice.core.model.work.evictions import Limits
 from lattice.core.model.work.notifications import Occasion
 from lattice.core.model.work.steps import StepRecord
@@ -94,6 +94,14 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         Setting("staging.recheck_s"),
         Setting("staging.retry_s"),
         Setting("staging.bandwidth"),
+        (cmd.SubmitAllocation, "restart"),
+        (cmd.SubmitAllocation, "probed"),
+        cmd.GrowAllocation,
+        cmd.ShrinkAllocation,
+        PartPhase.RESTARTING,
+        PartPhase.LEAVING,
+        PartPhase.RENEWING,
+        Cause.PROBE,
     ),
 }
 

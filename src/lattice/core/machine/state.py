@@ -287,6 +287,8 @@ class State:
         self.staging.note(old, new)
         if old is None or old.state is not new.state:
             self._count_allocation(old, new)
+        elif len(old.shares) != len(new.shares) and new.is_holding:
+            self._count_project(new, len(new.shares) - len(old.shares))
 
     def drop_allocation(self, number: int) -> None:
         old = self.allocations.pop(number)
@@ -326,9 +328,12 @@ class State:
 
     def _count_holding(self, record: Allocation, step: int) -> None:
         self.count_tenant(record.tenant, allocations=step)
+        self._count_project(record, step * len(record.shares))
+
+    def _count_project(self, record: Allocation, nodes: int) -> None:
         if record.project:
             key = (record.tenant, record.project)
-            held = self.project_nodes.get(key, 0) + step * len(record.shares)
+            held = self.project_nodes.get(key, 0) + nodes
             if held:
                 self.project_nodes[key] = held
             else:

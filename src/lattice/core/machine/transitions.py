@@ -19,6 +19,7 @@ from enum import StrEnum
 
 from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.core.model.work.allocations import AllocationState as A
+from lattice.core.model.work.allocations import PartPhase as P
 
 
 class NodeTrigger(StrEnum):
@@ -60,6 +61,16 @@ class AllocationTrigger(StrEnum):
     CHECKPOINT = "checkpoint"
     CHECKPOINTED = "checkpointed"  # complete, or failed: it runs on
     STAGED = "staged"  # its data is there, or as much of it as will come
+
+
+class PartTrigger(StrEnum):
+    """What happens to one node's part of a run."""
+
+    RUNS = "runs"
+    RESTARTS = "restarts"  # its process ended, and its node starts it again
+    LEAVE = "leave"
+    RENEW = "renew"
+    ENDS = "ends"
 
 
 _T = NodeTrigger
@@ -124,6 +135,27 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     **{(state, _U.CANCEL): A.CANCELLED for state in (*_BEFORE, A.SUSPENDED, A.STOPPING)},
     **{(state, _U.REQUEUE): A.PENDING for state in (*_ACTIVE, A.STOPPING)},
 }
+
+
+_V = PartTrigger
+_LIVE = (P.ASSIGNED, P.RUNNING, P.RESTARTING)
+_GOING = (P.LEAVING, P.RENEWING)
+
+PART_TABLE: dict[tuple[P, PartTrigger], P] = {
+    **{(phase, _V.RUNS): P.RUNNING for phase in _LIVE},
+    **{(phase, _V.RUNS): phase for phase in _GOING},  # the order to end it is on its way
+    **{(phase, _V.RESTARTS): P.RESTARTING for phase in _LIVE},  # only of a service
+    **{(phase, _V.RESTARTS): phase for phase in _GOING},
+    **{(phase, _V.LEAVE): P.LEAVING for phase in (*_LIVE, *_GOING)},  # only of a running allocation with instances
+    **{(phase, _V.RENEW): P.RENEWING for phase in _LIVE},
+    **{(phase, _V.ENDS): P.ENDED for phase in (*_LIVE, P.LEAVING)},
+    (P.RENEWING, _V.ENDS): P.ASSIGNED,  # as another instance; ENDED when the allocation stops
+}
+
+
+def next_part_phase(phase: P, trigger: PartTrigger) -> P | None:
+    """Where the trigger leads; None when it is not allowed in this phase."""
+    return PART_TABLE.get((phase, trigger))
 
 
 def next_node_state(state: N, trigger: NodeTrigger) -> N | None:

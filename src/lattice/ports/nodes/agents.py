@@ -22,6 +22,7 @@ from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.checkpoints import CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import Share
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.probes import ProbeOrder
 from lattice.ports.nodes.run_keys import RunKey as RunKey
 
 OutputName = Literal["stdout", "stderr"]
@@ -58,6 +59,7 @@ class Phase(Enum):
     RUNNING = "running"
     STOPPING = "stopping"
     ENDED = "ended"
+    RESTARTING = "restarting"  # of a service, in reports: its process ended, and the node starts it again
 
 
 class EndCause(Enum):
@@ -71,6 +73,7 @@ class EndCause(Enum):
     NODE = "node"  # the node lost it
     STOPPED = "stopped"  # ended by order
     PROLOGUE = "prologue"  # never ran: the site's prologue failed
+    PROBE = "probe"  # a liveness or startup probe failed too often
 
 
 # Orders. Their fields have the names of `proto/lattice/v1/agent.proto`; `lattice.wire.agents.messages` carries them by name.
@@ -168,8 +171,16 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     checkpoint: CheckpointSetup | None = None
     data: tuple[DataOrder, ...] = ()  # mounted before the first process starts, in this order
     stage_out: tuple[StageOutOrder, ...] = ()  # copied before the scratch directory goes
-    epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
+    instance: int = 0  # which start of a service's instance it is; a higher one takes the place of a lower one
+    restart: str = ""  # always, on_failure, never; empty = not a service
+    drain_s: float = 0.0  # how long a stop waits for requests in flight before SIGTERM
+    probes: tuple[ProbeOrder, ...] = ()
     exposes: tuple[NamedPort, ...] = ()
+    # Noted by the node.
+    epoch: int = 0  # the history of the cluster in which the order came, 0 = not known
+    attempt: int = 1  # how often this instance was started here
+    failures: int = 0  # in a row
+    streak: int = 0  # restarts without a long health between them
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -179,6 +190,7 @@ class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
     grace_s: float
     why: str
     submission: str = ""  # empty = whatever has the key
+    instance: int = 0  # as the start named it
 
 
 class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -504,6 +516,16 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     submission: str = ""  # as the start named it; empty = the node does not say
     usage: Usage = NO_USAGE
     ports: tuple[NamedPort, ...] = ()  # that it exposes, with RUNNING
+    instance: int = 0  # as the start named it
+
+
+class Readiness(Struct, frozen=True, kw_only=True, gc=False):
+    """How an instance of a service stands by its probes: an observation, never in the log."""
+
+    key: RunKey
+    instance: int = 0
+    ready: bool = False
+    text: str = ""  # why not, for the user
 
 
 class StartProgress(Struct, frozen=True, kw_only=True, gc=False):
@@ -546,6 +568,10 @@ class AgentSink(Protocol):
 
     def checkpoint_report(self, node: str, session: int, report: CheckpointReport) -> None:
         """Takes note of a checkpoint; the order is repeated until the state has it."""
+        ...
+
+    def readiness(self, node: str, session: int, told: Readiness) -> None:
+        """Takes note of whether an instance of a service is ready."""
         ...
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:

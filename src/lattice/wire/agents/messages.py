@@ -30,6 +30,7 @@ from lattice.ports.nodes.agents import (
     PauseOrder,
     Phase,
     PmiUse,
+    Readiness,
     Registration,
     Report,
     RunFiles,
@@ -47,6 +48,7 @@ from lattice.ports.nodes.agents import (
 from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.ports.nodes.steps import (
     AckOrder,
     AnyStepOrder,
@@ -89,6 +91,7 @@ CHECKPOINT_SETUP = Plan(CheckpointSetup, pb.CheckpointSetup)
 CHECKPOINT_RUN = Plan(CheckpointOrder, pb.CheckpointRun, RUN_KEY)
 DATA_MOUNT = Plan(DataOrder, pb.RunData)
 STAGE_OUT = Plan(StageOutOrder, pb.RunStageOut)
+PROBE = Plan(ProbeOrder, pb.Probe, unknown={"kind": ProbeKind.READINESS, "type": ProbeType.TCP})
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
@@ -101,7 +104,11 @@ START_RUN = Plan(
     NAMED_PORT,
     DATA_MOUNT,
     STAGE_OUT,
-    apart={"epoch": "the node notes it by itself: it is that of the Welcome before the order"},
+    PROBE,
+    apart={
+        "epoch": "the node notes it by itself: it is that of the Welcome before the order",
+        **dict.fromkeys(("attempt", "failures", "streak"), "the node counts by itself what it starts again"),
+    },
 )
 
 # Orders about steps.
@@ -174,6 +181,7 @@ GROUP_USE = Plan(GroupUse, pb.GroupUse, RUN_KEY)
 MISSING_FEATURE = Plan(MissingFeature, pb.MissingFeature)
 RUN_REPORT = Plan(Report, pb.RunReport, RUN_KEY, USAGE, NAMED_PORT, unknown={"phase": Phase.STARTING})
 CHECKPOINT_REPORT = Plan(CheckpointReport, pb.CheckpointReport, RUN_KEY)
+READINESS = Plan(Readiness, pb.Readiness, RUN_KEY)
 START_PROGRESS = Plan(StartProgress, pb.StartProgress, RUN_KEY)
 TASK_END = Plan(TaskEnd, pb.TaskEnd)
 PMI_USE = Plan(PmiUse, pb.StepPmiUse)

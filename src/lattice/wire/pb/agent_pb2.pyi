@@ -14,6 +14,20 @@ class Phase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PHASE_RUNNING: _ClassVar[Phase]
     PHASE_STOPPING: _ClassVar[Phase]
     PHASE_ENDED: _ClassVar[Phase]
+    PHASE_RESTARTING: _ClassVar[Phase]
+
+class ProbeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PROBE_KIND_UNSPECIFIED: _ClassVar[ProbeKind]
+    PROBE_KIND_LIVENESS: _ClassVar[ProbeKind]
+    PROBE_KIND_READINESS: _ClassVar[ProbeKind]
+    PROBE_KIND_STARTUP: _ClassVar[ProbeKind]
+
+class ProbeType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PROBE_TYPE_UNSPECIFIED: _ClassVar[ProbeType]
+    PROBE_TYPE_TCP: _ClassVar[ProbeType]
+    PROBE_TYPE_HTTP: _ClassVar[ProbeType]
 
 class EndCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -26,6 +40,7 @@ class EndCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END_CAUSE_NODE: _ClassVar[EndCause]
     END_CAUSE_STOPPED: _ClassVar[EndCause]
     END_CAUSE_PROLOGUE: _ClassVar[EndCause]
+    END_CAUSE_PROBE: _ClassVar[EndCause]
 
 class OutputStream(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -59,6 +74,14 @@ PHASE_STARTING: Phase
 PHASE_RUNNING: Phase
 PHASE_STOPPING: Phase
 PHASE_ENDED: Phase
+PHASE_RESTARTING: Phase
+PROBE_KIND_UNSPECIFIED: ProbeKind
+PROBE_KIND_LIVENESS: ProbeKind
+PROBE_KIND_READINESS: ProbeKind
+PROBE_KIND_STARTUP: ProbeKind
+PROBE_TYPE_UNSPECIFIED: ProbeType
+PROBE_TYPE_TCP: ProbeType
+PROBE_TYPE_HTTP: ProbeType
 END_CAUSE_UNSPECIFIED: EndCause
 END_CAUSE_EXIT: EndCause
 END_CAUSE_SIGNAL: EndCause
@@ -68,6 +91,7 @@ END_CAUSE_LAUNCH: EndCause
 END_CAUSE_NODE: EndCause
 END_CAUSE_STOPPED: EndCause
 END_CAUSE_PROLOGUE: EndCause
+END_CAUSE_PROBE: EndCause
 OUTPUT_STREAM_UNSPECIFIED: OutputStream
 OUTPUT_STREAM_STDOUT: OutputStream
 OUTPUT_STREAM_STDERR: OutputStream
@@ -86,7 +110,7 @@ TELEMETRY_MODE_DEBUG: TelemetryMode
 TELEMETRY_MODE_AUDIT: TelemetryMode
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "telemetry_told", "run_figures", "checkpoint_report")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "telemetry_told", "run_figures", "checkpoint_report", "readiness")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +129,7 @@ class AgentMessage(_message.Message):
     TELEMETRY_TOLD_FIELD_NUMBER: _ClassVar[int]
     RUN_FIGURES_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_REPORT_FIELD_NUMBER: _ClassVar[int]
+    READINESS_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -123,7 +148,8 @@ class AgentMessage(_message.Message):
     telemetry_told: TelemetryTold
     run_figures: RunFigures
     checkpoint_report: CheckpointReport
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    readiness: Readiness
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
     __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "set_telemetry", "checkpoint_run")
@@ -446,7 +472,7 @@ class Pong(_message.Message):
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -491,6 +517,10 @@ class StartRun(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     STAGE_OUT_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_S_FIELD_NUMBER: _ClassVar[int]
+    PROBES_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -528,7 +558,11 @@ class StartRun(_message.Message):
     checkpoint: CheckpointSetup
     data: _containers.RepeatedCompositeFieldContainer[RunData]
     stage_out: _containers.RepeatedCompositeFieldContainer[RunStageOut]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ...) -> None: ...
+    instance: int
+    restart: str
+    drain_s: float
+    probes: _containers.RepeatedCompositeFieldContainer[Probe]
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")
@@ -561,6 +595,40 @@ class RunStageOut(_message.Message):
     source: str
     target: str
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+
+class Probe(_message.Message):
+    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_DELAY_S_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    kind: ProbeKind
+    type: ProbeType
+    port: int
+    path: str
+    period_s: float
+    initial_delay_s: float
+    timeout_s: float
+    failure_threshold: int
+    success_threshold: int
+    def __init__(self, kind: _Optional[_Union[ProbeKind, str]] = ..., type: _Optional[_Union[ProbeType, str]] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ...) -> None: ...
+
+class Readiness(_message.Message):
+    __slots__ = ("key", "instance", "ready", "text")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    instance: int
+    ready: bool
+    text: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., instance: _Optional[int] = ..., ready: _Optional[bool] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Image(_message.Message):
     __slots__ = ("reference", "digest", "source", "mount", "size", "by_user", "kind", "signed_by")
@@ -709,16 +777,18 @@ class CheckpointReport(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., phase: _Optional[str] = ..., bytes: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ...) -> None: ...
 
 class StopRun(_message.Message):
-    __slots__ = ("key", "grace_s", "why", "submission")
+    __slots__ = ("key", "grace_s", "why", "submission", "instance")
     KEY_FIELD_NUMBER: _ClassVar[int]
     GRACE_S_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     grace_s: float
     why: str
     submission: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
+    instance: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class UpdateRun(_message.Message):
     __slots__ = ("key", "walltime_s", "token")
@@ -737,7 +807,7 @@ class RunReports(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[RunReport, _Mapping]]] = ...) -> None: ...
 
 class RunReport(_message.Message):
-    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran", "submission", "usage", "ports")
+    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran", "submission", "usage", "ports", "instance")
     KEY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -752,6 +822,7 @@ class RunReport(_message.Message):
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     phase: Phase
     seq: int
@@ -766,7 +837,8 @@ class RunReport(_message.Message):
     submission: str
     usage: Usage
     ports: _containers.RepeatedCompositeFieldContainer[NamedPort]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., ports: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ...) -> None: ...
+    instance: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., ports: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids")
@@ -927,12 +999,14 @@ class VariableChange(_message.Message):
     def __init__(self, variable: _Optional[str] = ..., operation: _Optional[str] = ..., view: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ReportAck(_message.Message):
-    __slots__ = ("key", "seq")
+    __slots__ = ("key", "seq", "instance")
     KEY_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     seq: int
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., seq: _Optional[int] = ...) -> None: ...
+    instance: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., seq: _Optional[int] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class ReadOutput(_message.Message):
     __slots__ = ("reader", "key", "stream", "offset", "tail_lines", "follow", "step")

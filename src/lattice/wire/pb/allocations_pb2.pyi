@@ -81,20 +81,22 @@ class Resources(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., nodes_object: _Optional[_Union[NodeRange, _Mapping]] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., exclusive: _Optional[bool] = ..., constraints: _Optional[_Union[Constraints, _Mapping]] = ...) -> None: ...
 
 class LifecycleRequest(_message.Message):
-    __slots__ = ("type", "walltime", "preemption_class", "requeue", "max_requeue", "no_preempt")
+    __slots__ = ("type", "walltime", "preemption_class", "requeue", "max_requeue", "no_preempt", "restart")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_FIELD_NUMBER: _ClassVar[int]
     MAX_REQUEUE_FIELD_NUMBER: _ClassVar[int]
     NO_PREEMPT_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
     type: str
     walltime: str
     preemption_class: int
     requeue: str
     max_requeue: int
     no_preempt: bool
-    def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ...) -> None: ...
+    restart: str
+    def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., restart: _Optional[str] = ...) -> None: ...
 
 class TaskRange(_message.Message):
     __slots__ = ("start", "end", "step", "concurrency")
@@ -210,8 +212,28 @@ class DataRequest(_message.Message):
     output: str
     def __init__(self, mounts: _Optional[_Iterable[_Union[DataMount, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOut, _Mapping]]] = ..., scratch_per_node: _Optional[str] = ..., defaults: _Optional[bool] = ..., output: _Optional[str] = ...) -> None: ...
 
+class ProbeRequest(_message.Message):
+    __slots__ = ("probe_type", "port", "path", "period_secs", "initial_delay_secs", "failure_threshold", "success_threshold", "timeout_secs")
+    PROBE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_SECS_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_DELAY_SECS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_SECS_FIELD_NUMBER: _ClassVar[int]
+    probe_type: str
+    port: int
+    path: str
+    period_secs: int
+    initial_delay_secs: int
+    failure_threshold: int
+    success_threshold: int
+    timeout_secs: int
+    def __init__(self, probe_type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_secs: _Optional[int] = ..., initial_delay_secs: _Optional[int] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., timeout_secs: _Optional[int] = ...) -> None: ...
+
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +292,10 @@ class SubmitRequest(_message.Message):
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    READINESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_PROBE_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     tenant: str
@@ -314,7 +340,11 @@ class SubmitRequest(_message.Message):
     resume_from: str
     dry_run: bool
     data: DataRequest
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ...) -> None: ...
+    liveness_probe: ProbeRequest
+    readiness_probe: ProbeRequest
+    startup_probe: ProbeRequest
+    drain: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -410,6 +440,46 @@ class CheckpointStanding(_message.Message):
     resume_from: str
     def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., complete: _Optional[int] = ..., last_completed_at: _Optional[str] = ..., writing: _Optional[int] = ..., failures: _Optional[int] = ..., message: _Optional[str] = ..., resume_from: _Optional[str] = ...) -> None: ...
 
+class InstanceView(_message.Message):
+    __slots__ = ("node", "phase", "ready", "restarts", "running_since", "reason", "last_cause", "last_exit_code", "last_signal", "last_message")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_SINCE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LAST_CAUSE_FIELD_NUMBER: _ClassVar[int]
+    LAST_EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    LAST_SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    LAST_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    phase: str
+    ready: bool
+    restarts: int
+    running_since: str
+    reason: str
+    last_cause: str
+    last_exit_code: int
+    last_signal: int
+    last_message: str
+    def __init__(self, node: _Optional[str] = ..., phase: _Optional[str] = ..., ready: _Optional[bool] = ..., restarts: _Optional[int] = ..., running_since: _Optional[str] = ..., reason: _Optional[str] = ..., last_cause: _Optional[str] = ..., last_exit_code: _Optional[int] = ..., last_signal: _Optional[int] = ..., last_message: _Optional[str] = ...) -> None: ...
+
+class ServiceView(_message.Message):
+    __slots__ = ("restart", "wanted", "ready", "restarts", "reason", "instances")
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    restart: str
+    wanted: int
+    ready: int
+    restarts: int
+    reason: str
+    instances: _containers.RepeatedCompositeFieldContainer[InstanceView]
+    def __init__(self, restart: _Optional[str] = ..., wanted: _Optional[int] = ..., ready: _Optional[int] = ..., restarts: _Optional[int] = ..., reason: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[InstanceView, _Mapping]]] = ...) -> None: ...
+
 class TaskCounts(_message.Message):
     __slots__ = ("size", "pending", "running", "completed", "failed", "cancelled", "concurrency", "pending_indices")
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -482,6 +552,28 @@ class ConstraintsView(_message.Message):
     storage_gbps: float
     def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
 
+class ProbeView(_message.Message):
+    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_DELAY_S_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    type: str
+    port: int
+    path: str
+    period_s: float
+    initial_delay_s: float
+    timeout_s: float
+    failure_threshold: int
+    success_threshold: int
+    def __init__(self, kind: _Optional[str] = ..., type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ...) -> None: ...
+
 class AskedDetailsView(_message.Message):
     __slots__ = ("comment", "command", "arguments", "work_dir", "stdin", "stdout", "stderr")
     COMMENT_FIELD_NUMBER: _ClassVar[int]
@@ -535,7 +627,7 @@ class StageOutView(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class DetailsView(_message.Message):
-    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "uenv", "view", "container", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "output", "signal", "summary", "scratch_mb", "slurm", "data", "stage_out")
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "uenv", "view", "container", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "output", "signal", "summary", "scratch_mb", "drain_s", "probes", "slurm", "data", "stage_out")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -563,6 +655,8 @@ class DetailsView(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_MB_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_S_FIELD_NUMBER: _ClassVar[int]
+    PROBES_FIELD_NUMBER: _ClassVar[int]
     SLURM_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     STAGE_OUT_FIELD_NUMBER: _ClassVar[int]
@@ -586,13 +680,15 @@ class DetailsView(_message.Message):
     signal: str
     summary: bool
     scratch_mb: int
+    drain_s: float
+    probes: _containers.RepeatedCompositeFieldContainer[ProbeView]
     slurm: AskedDetailsView
     data: _containers.RepeatedCompositeFieldContainer[DataView]
     stage_out: _containers.RepeatedCompositeFieldContainer[StageOutView]
-    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ...) -> None: ...
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[ProbeView, _Mapping]]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -655,6 +751,7 @@ class AllocationView(_message.Message):
     PREEMPTED_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
@@ -715,12 +812,13 @@ class AllocationView(_message.Message):
     preempted: int
     expose: _containers.RepeatedCompositeFieldContainer[ExposedView]
     checkpoint: CheckpointStanding
+    service: ServiceView
     tasks: TaskCounts
     details: DetailsView
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., service: _Optional[_Union[ServiceView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -764,7 +862,7 @@ class SubmitResponse(_message.Message):
     def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
 
 class Submission(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -823,6 +921,10 @@ class Submission(_message.Message):
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    READINESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_PROBE_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     tenant: str
@@ -867,7 +969,11 @@ class Submission(_message.Message):
     resume_from: str
     dry_run: bool
     data: DataRequest
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ...) -> None: ...
+    liveness_probe: ProbeRequest
+    readiness_probe: ProbeRequest
+    startup_probe: ProbeRequest
+    drain: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class SubmitBatchRequest(_message.Message):
     __slots__ = ("submissions", "request_id")
@@ -2054,7 +2160,7 @@ class UpdateRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., begin: _Optional[str] = ..., depends_on: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class CreateSessionRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2113,6 +2219,10 @@ class CreateSessionRequest(_message.Message):
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    READINESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_PROBE_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     tenant: str
@@ -2157,7 +2267,11 @@ class CreateSessionRequest(_message.Message):
     resume_from: str
     dry_run: bool
     data: DataRequest
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ...) -> None: ...
+    liveness_probe: ProbeRequest
+    readiness_probe: ProbeRequest
+    startup_probe: ProbeRequest
+    drain: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class SessionTerminal(_message.Message):
     __slots__ = ("id", "step", "node", "state", "started_at", "ends_session")
@@ -2283,7 +2397,7 @@ class OpenSessionTerminalRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class DagAllocation(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "id", "nodes", "walltime")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain", "id", "nodes", "walltime")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2342,6 +2456,10 @@ class DagAllocation(_message.Message):
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    READINESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_PROBE_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_FIELD_NUMBER: _ClassVar[int]
@@ -2389,10 +2507,14 @@ class DagAllocation(_message.Message):
     resume_from: str
     dry_run: bool
     data: DataRequest
+    liveness_probe: ProbeRequest
+    readiness_probe: ProbeRequest
+    startup_probe: ProbeRequest
+    drain: str
     id: str
     nodes: str
     walltime: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
 
 class SubmitDagRequest(_message.Message):
     __slots__ = ("allocations", "name", "request_id", "tenant", "project", "vcluster", "cwd")

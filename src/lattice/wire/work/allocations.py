@@ -7,6 +7,7 @@ import zstandard
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.ids import allocation_id, dag_id
+from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.work.allocations import (
     AWAITS_RELEASE,
     Allocation,
@@ -16,6 +17,7 @@ from lattice.core.model.work.allocations import (
     Lifecycle,
     Request,
     RequeuePolicy,
+    Restart,
     StopIntent,
     TaskGroup,
 )
@@ -24,6 +26,7 @@ from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.probes import ProbeOrder
 from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
@@ -32,6 +35,7 @@ from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
 from lattice.wire.work.exposure import ExposedView, exposed_views
 from lattice.wire.work.run_files import OutputFiles
+from lattice.wire.work.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
 from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -61,6 +65,8 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scratch_mb: int = 0
     data: tuple[DataOrder, ...] = ()  # as it was asked for; which copy is used is in the allocation
     stage_out: tuple[StageOutOrder, ...] = ()
+    drain_s: float = 0.0  # of a service
+    probes: tuple[ProbeOrder, ...] = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -183,6 +189,8 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     signal: str = ""  # before the limit
     summary: bool = False
     scratch_mb: int = 0  # size of the scratch directory; 0 = not limited
+    drain_s: float = 0.0  # of a service: how long a stop waits for requests in flight
+    probes: tuple[ProbeView, ...] = ()
     slurm: AskedDetailsView | UnsetType = UNSET
     data: tuple[DataView, ...] = ()
     stage_out: tuple[StageOutView, ...] = ()
@@ -244,6 +252,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     preempted: int | UnsetType = UNSET  # how often it was
     expose: tuple[ExposedView, ...] | UnsetType = UNSET  # ports that have names
     checkpoint: CheckpointStanding | UnsetType = UNSET  # of work that writes checkpoints, or began with one
+    service: ServiceView | UnsetType = UNSET  # of a service: its instances
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -316,15 +325,26 @@ def _held_cpu_s(record: Allocation) -> float:
     return record.held_cpus * (record.ended_at - record.started_at) / 1000
 
 
-def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
-    """The JSON shape of an allocation or a single task."""
+_NOBODY = ReadinessBoard()
+
+
+def allocation_view(
+    record: Allocation,
+    *,
+    now_ms: int,
+    explained: str = "",
+    archived: bool = False,
+    readiness: ReadinessBoard = _NOBODY,
+) -> AllocationView:
+    """The JSON shape of an allocation or a single task; `readiness` is what nodes said of its instances."""
     group = record.group
+    service = service_view(record, readiness) if record.restart is not Restart.NONE else UNSET
     return AllocationView(
         id=allocation_id(record.number),
         number=record.number,
         name=record.name,
         state=record.state,
-        reason=waiting_reason(record, explained),
+        reason=waiting_reason(record, explained) or ready_reason(service),
         cause=record.cause,
         message=record.message,
         exit_code=record.exit_code,
@@ -359,23 +379,31 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
-        ending=ending_of(record) or UNSET,
-        usage=usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
-        suspended=True if record.paused_at else UNSET,
-        depends_on=dependencies_text(record.depends_on) or UNSET,
-        waits_for=dependencies_text(record.waits_for) or UNSET,
-        mutex=record.mutex or UNSET,
-        deadline=rfc3339(record.deadline_at) or UNSET,
-        dag_id=dag_id(record.dag) if record.dag else UNSET,
-        avoided=record.avoided or UNSET,
-        slurm=asked_view(record.asked) if record.asked is not None else UNSET,
-        session=True if record.session else UNSET,
-        idle_end_s=record.idle_end_s or UNSET,
-        no_preempt=True if record.no_preempt else UNSET,
-        preempted=record.preempted or UNSET,
-        expose=exposed_views(record) or UNSET,
-        checkpoint=standing_of(record) or UNSET,
+        **_where_there_is_something(record, service),
     )
+
+
+def _where_there_is_something(record: Allocation, service: ServiceView | UnsetType) -> dict[str, Any]:
+    """The fields that only some allocations have."""
+    return {
+        "ending": ending_of(record) or UNSET,
+        "usage": usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
+        "suspended": True if record.paused_at else UNSET,
+        "depends_on": dependencies_text(record.depends_on) or UNSET,
+        "waits_for": dependencies_text(record.waits_for) or UNSET,
+        "mutex": record.mutex or UNSET,
+        "deadline": rfc3339(record.deadline_at) or UNSET,
+        "dag_id": dag_id(record.dag) if record.dag else UNSET,
+        "avoided": record.avoided or UNSET,
+        "slurm": asked_view(record.asked) if record.asked is not None else UNSET,
+        "session": True if record.session else UNSET,
+        "idle_end_s": record.idle_end_s or UNSET,
+        "no_preempt": True if record.no_preempt else UNSET,
+        "preempted": record.preempted or UNSET,
+        "expose": exposed_views(record) or UNSET,
+        "checkpoint": standing_of(record) or UNSET,
+        "service": service,
+    }
 
 
 def group_state(group: TaskGroup) -> AllocationState:
@@ -490,6 +518,8 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         output=UNSET if work.output is None else work.output,
         signal=work.signal,
         scratch_mb=work.scratch_mb,
+        drain_s=work.drain_s,
+        probes=probe_views(work.probes),
         summary=work.summary,
         slurm=asked_details(record.asked) if record.asked is not None else UNSET,
         data=tuple(

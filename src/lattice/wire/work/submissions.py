@@ -14,6 +14,7 @@ from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder
+from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
 from lattice.wire.checkpoints.checkpoints import CheckpointFields, read_way
@@ -37,6 +38,7 @@ from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
+from lattice.wire.work.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 
 PRIORITIES = {"low": 2, "normal": 5, "high": 8}
 TOPOLOGIES = ("", "tight", "any")
@@ -98,6 +100,7 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     requeue: RequeuePolicy = RequeuePolicy.ON_NODE_FAILURE
     max_requeue: int = 3
     no_preempt: bool = False
+    restart: RestartPolicy | None = None  # of a service; None = always
 
 
 class ContainerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,6 +160,10 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resume_from: Short = ""  # ID[:N]: begin with the newest complete checkpoint of that work, or with its number N
     dry_run: bool = False  # only say what would become of it
     data: DataRequest = NO_DATA  # sources that the work sees, and what is copied out at its end
+    liveness_probe: ProbeRequest | None = None  # of a service: one that fails ends the instance, which is started again
+    readiness_probe: ProbeRequest | None = None  # one that fails takes the instance out of what is reached by name
+    startup_probe: ProbeRequest | None = None  # the other two wait until it has passed
+    drain: Short | int | None = None  # how long a stop of an instance waits for requests in flight; None = 30 s
 
 
 class Images(Struct, frozen=True, kw_only=True):
@@ -246,6 +253,8 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         exposes=check_exposed(wanted.expose),
         checkpoint=way,
         data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)),
+        restart=restart_of(life.restart, life.type),
+        probed=any(probe.kind is not ProbeKind.LIVENESS for probe in work.probes),
     )
 
 
@@ -347,6 +356,15 @@ def _work(wanted: Submission, images: Images) -> Work:
         scratch_mb=_scratch_mb(wanted),
         data=_mounts(wanted),
         stage_out=read_stage_out(wanted.data),
+        drain_s=drain_s(wanted.drain, wanted.lifecycle.type),
+        probes=probes_of(
+            (
+                (ProbeKind.STARTUP, wanted.startup_probe),
+                (ProbeKind.LIVENESS, wanted.liveness_probe),
+                (ProbeKind.READINESS, wanted.readiness_probe),
+            ),
+            wanted.lifecycle.type,
+        ),
     )
 
 

@@ -44,7 +44,7 @@ _MAX_DISK_MB = 1 << 50
 MAX_SHARES = 4096
 MAX_GROUPS = 4096
 MAX_IMAGES = 4096
-_REPORTED = (Phase.RUNNING, Phase.ENDED)
+_REPORTED = (Phase.RUNNING, Phase.RESTARTING, Phase.ENDED)
 
 _hardware_of = HARDWARE.reader(gpu_type=values.checked("the type of GPU"), group=values.checked("the group"))
 _figures_of = FIGURES.reader(

@@ -34,7 +34,7 @@ from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Identity, Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
 from lattice.wire.agents.heartbeats import beat_of
-from lattice.wire.agents.messages import START_PROGRESS, welcome_message
+from lattice.wire.agents.messages import READINESS, START_PROGRESS, welcome_message
 from lattice.wire.agents.tunnels import BadFrames
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -287,7 +287,7 @@ class LocalSession:
                 link.take_input(message.step_input_taken)
             case "measured" | "images_told" | "telemetry_told":
                 _take_answer(message, link)
-            case "inventory" | "health_report" | "start_progress" | "ping":
+            case "inventory" | "health_report" | "start_progress" | "ping" | "readiness":
                 self._take_standing(message, link)
             case "confirmed":
                 if message.confirmed.session == self._session:
@@ -310,6 +310,9 @@ class LocalSession:
             return
         if message.HasField("start_progress"):
             self._service.start_progress(self._node, self._session, START_PROGRESS.read(message.start_progress))
+            return
+        if message.HasField("readiness"):
+            self._service.readiness(self._node, self._session, READINESS.read(message.readiness))
             return
         if message.HasField("inventory"):
             told = message.inventory
@@ -344,7 +347,9 @@ class LocalSession:
             if await self._committed(reports) and self._link is not None:
                 # The newest of a run stands for those before it.
                 newest = {(message.key.number, message.key.run): message for message in batch}
-                self._link.acknowledge(pb.ReportAck(key=each.key, seq=each.seq) for each in newest.values())
+                self._link.acknowledge(
+                    pb.ReportAck(key=each.key, seq=each.seq, instance=each.instance) for each in newest.values()
+                )
 
     async def _committed(self, reports: list[Report]) -> bool:
         """Whether the reports are durable. A full log ends no session: the agent repeats what was not acknowledged."""

@@ -70,6 +70,7 @@ def fill_flags(parser: argparse.ArgumentParser) -> None:
     _fill_what(parser.add_argument_group("what runs"))
     _fill_resources(parser.add_argument_group("where it runs"))
     _fill_lifecycle(parser.add_argument_group("when and how long it runs"))
+    _fill_service(parser.add_argument_group("services"))
     rows = "\n".join(", ".join(NOT_YET[at : at + 6]) for at in range(0, len(NOT_YET), 6))
     later = parser.add_argument_group("not supported by this version", rows)
     for flag in NOT_YET:
@@ -246,6 +247,31 @@ def _fill_checkpoints(group: argparse._ArgumentGroup) -> None:
         "--resume-from",
         metavar="ID[:N]",
         help="begin with the newest complete checkpoint of your work ID, or with its N-th",
+    )
+
+
+def _fill_service(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--restart",
+        choices=("always", "on-failure", "never"),
+        metavar="WHEN",
+        help="start an instance that ended again: always, on-failure or never (default: always)",
+    )
+    for kind, what in (
+        ("liveness", "restart an instance that fails it"),
+        ("readiness", "send requests only to instances that pass it"),
+        ("startup", "begin with the other probes when it has passed"),
+    ):
+        add(
+            f"--{kind}-probe",
+            metavar="PROBE",
+            help=f"{what}: tcp:PORT or http:PORT/PATH[,period=30,delay=10,timeout=5,failures=3]",
+        )
+    add(
+        "--drain",
+        metavar="TIME",
+        help="wait this long for requests in flight before a stop (default: 30s)",
     )
 
 

@@ -118,7 +118,7 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
     open_parts = [part for part in record.parts if part.phase is not PartPhase.ENDED]
     if not open_parts:
         yield f"{label} is {record.state} though all its parts have ended"
-    if record.is_running and _assigned(record.parts):
+    if record.is_running and _assigned(record.parts) and not record.has_instances:
         yield f"{label} is Running before all its parts are"
     if (record.state is AllocationState.STOPPING) != (record.intent is not None):
         yield f"{label} is {record.state} with intent {record.intent}"
@@ -126,8 +126,20 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
     if tuple(part.node for part in record.parts) != expected:
         yield f"{label} has parts on other nodes than it was started on"
     most = max(record.request.nodes, record.request.max_nodes)
-    if not record.request.nodes <= len(set(record.nodes)) <= most:
+    if not (1 if record.has_instances else record.request.nodes) <= len(set(record.nodes)) <= most:
         yield f"{label} holds {len(record.nodes)} nodes"
+    yield from _check_instances(label, record, most)
+
+
+def _check_instances(label: str, record: Allocation, most: int) -> Iterator[str]:
+    going = [part for part in record.parts if part.phase in (PartPhase.LEAVING, PartPhase.RENEWING)]
+    if going and not record.has_instances:
+        yield f"{label} has no instances, and nodes leave it"
+    if record.wanted > most or (record.wanted and not record.has_instances):
+        yield f"{label} wants {record.wanted} instances"
+    numbers = [part.instance for part in record.parts if part.instance]
+    if len(set(numbers)) != len(numbers) or max(numbers, default=0) > record.last_instance:
+        yield f"{label} has instances {numbers} and counted {record.last_instance}"
 
 
 def _assigned(parts: tuple[Part, ...]) -> bool:

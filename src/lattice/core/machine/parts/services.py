@@ -7,7 +7,7 @@ while such an allocation is Running (invariant 12). See docs/architecture/regist
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lattice.core.model.work.allocations import Allocation, Lifecycle
+from lattice.core.model.work.allocations import Allocation, Lifecycle, PartPhase
 from lattice.core.model.work.exposure import Exposed
 
 
@@ -39,7 +39,7 @@ def endpoints_of(record: Allocation, exposed: Exposed) -> tuple[Endpoint, ...]:
     return tuple(
         Endpoint(record.number, record.run, part.node, exposed.port or dict(part.ports).get(exposed.name, 0))
         for part in record.parts
-        if part.cause is None
+        if part.phase is PartPhase.RUNNING
     )
 
 

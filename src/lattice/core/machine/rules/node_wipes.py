@@ -52,6 +52,17 @@ def left(state: State, gone: Iterable[int], at: int) -> Events:
     return tuple(move for each in moves.values() for move in each)
 
 
+def left_node(state: State, number: int, name: str, at: int) -> Events:
+    """The same of one node that leaves an allocation that continues."""
+    node = state.nodes[name]
+    is_empty = node.holders() == (number,)
+    if next_node_state(node.state, NodeTrigger.WIPE) is NodeState.DRAINING and is_due(state, node):
+        return _begun(node, number, at, is_empty=is_empty)
+    if node.state is NodeState.DRAINING and is_empty:
+        return (emptied(node),)
+    return ()
+
+
 def _begun(node: Node, number: int, at: int, *, is_empty: bool) -> Events:
     why = f"sensitive work {allocation_id(number)} has left it"
     wipe = Wipe(since=_since(node, at), why=why)

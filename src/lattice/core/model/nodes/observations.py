@@ -8,6 +8,8 @@ old one, regardless of the sender. See docs/architecture/nodes.md.
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lattice.core.model.nodes.readiness import ReadinessBoard
+
 
 class Beat(Struct, frozen=True, kw_only=True, gc=False):
     """A sign of life; `seq` rises as long as the agent's process lives, `session` is the one it was welcomed to (0 = not said)."""
@@ -57,6 +59,7 @@ class Observations:
         self._connected: set[str] = set()
         self.protocols: dict[str, int] = {}  # the version that each connected agent and this server agreed on
         self._starts: dict[int, tuple[int, str]] = {}  # allocations whose start takes long: the run, and how far it is
+        self.readiness = ReadinessBoard()
         self.via: dict[str, str] = {}  # nodes whose last heartbeat a collector brought, and which one
 
     def get(self, node: str) -> Observation | None:

@@ -38,6 +38,7 @@ HOLDING = frozenset(
 )
 
 RUNNING = frozenset({AllocationState.RUNNING, AllocationState.CHECKPOINTING})
+ACTIVE = frozenset({AllocationState.STARTING, AllocationState.RUNNING, AllocationState.CHECKPOINTING})
 
 
 class Cause(StrEnum):
@@ -53,6 +54,7 @@ class Cause(StrEnum):
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
     DEPENDENCY = "dependency"
+    PROBE = "probe"  # of an instance of a service: its liveness or startup probe failed
 
 
 class Lifecycle(StrEnum):
@@ -66,6 +68,15 @@ class RequeuePolicy(StrEnum):
     ON_NODE_FAILURE = "on_node_failure"
     ALWAYS = "always"
     ON_WALLTIME = "on_walltime"  # or on the failure of a node: work that saves its state before the limit continues
+
+
+class Restart(StrEnum):
+    """When an instance of a service that ended is started again in its place, by its node."""
+
+    NONE = ""  # not a service: one instance that fails ends all
+    ALWAYS = "always"  # after exit code 0 too
+    ON_FAILURE = "on_failure"
+    NEVER = "never"
 
 
 AWAITS_RELEASE = "sensitive work waits for an operator to release it"  # ends the message of what is held for that
@@ -99,6 +110,9 @@ class PartPhase(StrEnum):
     ASSIGNED = "assigned"
     RUNNING = "running"
     ENDED = "ended"
+    RESTARTING = "restarting"  # its process ended and starts again there; it counts as live
+    LEAVING = "leaving"  # it is being ended, and its node leaves the allocation then
+    RENEWING = "renewing"  # it is being ended, and starts again on the same node then
 
 
 class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -122,6 +136,10 @@ class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     storage_gbps: float = 0.0
 
 
+INSTANCE_SHIFT = 20  # below it, reports of one instance count attempts: 2n - 1 = attempt n runs, 2n = it ended
+MAX_ATTEMPT = (1 << (INSTANCE_SHIFT - 1)) - 1
+
+
 class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One launch node of the present run, as last reported."""
 
@@ -138,6 +156,18 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     elapsed_s: float = 0.0  # of an ended part, by its node's clock; 0 = not known
     prologue_failed: bool = False
     ports: tuple[tuple[str, int], ...] = ()  # that its node chose, by name
+    joined_at: int = 0  # when its node came to the running allocation; 0 = with all others
+    running_since: int = 0  # of a service: the present attempt
+
+    @property
+    def instance(self) -> int:
+        """Which start ordered by a server it is, on all nodes of the run; a restart by the node does not count."""
+        return self.seq >> INSTANCE_SHIFT
+
+    @property
+    def restarts(self) -> int:
+        """How often the node has started it again."""
+        return max(0, (self.seq & ((1 << INSTANCE_SHIFT) - 1)) - 1) // 2
 
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -207,6 +237,12 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     exposes: tuple[Exposed, ...] = ()  # ports that have names
     checkpoints: Checkpoints = NO_CHECKPOINTS
     data: tuple[DataUse, ...] = ()  # copies on the hot tier that it needs
+    restart: Restart = Restart.NONE
+    probed: bool = False  # its nodes say when an instance is ready; otherwise it is when it runs
+    wanted: int = 0  # instances that it should have, once a node left or came; 0 = as many as it has
+    last_instance: int = 0  # the highest number of an instance of this run
+    left_restarts: int = 0  # of instances that are gone
+    left: tuple[str, ...] = ()  # nodes that instances left last, the newest first
 
     @property
     def is_running(self) -> bool:
@@ -216,6 +252,28 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     @property
     def is_waiting(self) -> bool:
         return self.state in WAITING
+
+    @property
+    def has_instances(self) -> bool:
+        """Whether its parts end, move and are replaced each for itself."""
+        return self.restart is not Restart.NONE and self.per_node
+
+    @property
+    def size(self) -> int:
+        """How many instances it should have now."""
+        return self.wanted or len(self.shares)
+
+    @property
+    def missing(self) -> int:
+        """Instances that wait for a node."""
+        if not self.has_instances or self.state not in ACTIVE:
+            return 0
+        return max(0, self.size - len(self.shares))
+
+    @property
+    def restarts(self) -> int:
+        """How often nodes started its instances again, in the present run."""
+        return self.left_restarts + sum(part.restarts for part in self.parts)
 
     @property
     def is_terminal(self) -> bool:

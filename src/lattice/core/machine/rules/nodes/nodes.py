@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import admission, node_wipes
+from lattice.core.machine.rules import admission, instances, node_wipes
 from lattice.core.machine.rules.node_moves import is_automatic, moved, not_found, then_emptied
 from lattice.core.machine.rules.nodes import hints as node_hints
 from lattice.core.machine.rules.work import runs
@@ -18,7 +18,7 @@ from lattice.core.machine.transitions import NodeTrigger, next_node_state
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
-from lattice.core.model.work.allocations import AllocationState, StopIntent
+from lattice.core.model.work.allocations import AllocationState, PartPhase, StopIntent
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_BOOTS = 3  # consecutive failed boots before the node counts as failed
@@ -230,13 +230,18 @@ def _is_news(command: cmd.DrainNode, actor: str, why: str, by: str) -> bool:
     return not is_automatic(actor) and (is_automatic(by) or command.reason not in ("", why))
 
 
-def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping, ...]:
-    """What runs there is ended after its grace, wherever else it runs, and queued again."""
-    return tuple(
-        ev.AllocationStopping(number=number, intent=StopIntent.DRAIN, lost_node=node.id)
-        for number in sorted(node.holders())
-        if state.allocations[number].state is not AllocationState.STOPPING
-    )
+def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping | ev.PartChanged, ...]:
+    """What runs there is ended after its grace, wherever else it runs, and queued again; an instance of a service leaves alone."""
+    ended: list[ev.AllocationStopping | ev.PartChanged] = []
+    for number in sorted(node.holders()):
+        record = state.allocations[number]
+        part = next((each for each in record.parts if each.node == node.id), None)
+        if part is not None and instances.can_leave(record, node.id):
+            if part.phase is not PartPhase.LEAVING:
+                ended += instances.leaving(record, part, f"node {node.id} was drained urgently")
+        elif record.state is not AllocationState.STOPPING:
+            ended.append(ev.AllocationStopping(number=number, intent=StopIntent.DRAIN, lost_node=node.id))
+    return tuple(ended)
 
 
 def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events | Rejected:

@@ -30,7 +30,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
     refusal = (
         check_allocation(state, allocation, command, at)
         or check_count(allocation.request, command.shares)
-        or _check_nodes(state, allocation, command.shares)
+        or check_nodes(state, allocation, command.shares)
         or kept_nodes.check_placement(state, allocation, command.shares)
         or reservations.check_placement(state, allocation, command.shares, at)
         or quotas.check_placement(state, allocation, command.shares)
@@ -77,7 +77,8 @@ def check_count(request: Request, shares: tuple[Share, ...]) -> Rejected | None:
     return _stale(f"{len(shares)} shares on {distinct} nodes proposed, {request.nodes} to {most} requested")
 
 
-def _check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...]) -> Rejected | None:
+def check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...]) -> Rejected | None:
+    """Whether every node may be given to it now."""
     vcluster = state.vclusters[allocation.vcluster]
     if not vcluster.is_up:
         return _stale(f'vCluster "{vcluster.name}" is down')

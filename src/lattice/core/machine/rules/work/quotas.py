@@ -54,6 +54,15 @@ def check_placement(state: State, allocation: Allocation, shares: tuple[Share, .
     return _check_project(state, allocation, len(shares))
 
 
+def check_growth(state: State, allocation: Allocation, shares: tuple[Share, ...]) -> Rejected | None:
+    """The limits on nodes, for an allocation that runs and gets further ones."""
+    tenant = state.tenants[allocation.tenant]
+    added = sum(_adds_node(state, allocation.tenant, share) for share in shares)
+    if tenant.max_nodes is not None and state.use_of(tenant.name).nodes + added > tenant.max_nodes:
+        return _over_nodes(state, tenant, added, _HINT)
+    return _check_project(state, allocation, len(shares))
+
+
 def _adds_node(state: State, tenant: str, share: Share) -> bool:
     """A node on which the tenant already has a share is not counted again."""
     node = state.nodes[share.node]

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules import instances, node_wipes
 from lattice.core.machine.rules.work import prologues
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import (
     AWAITS_RELEASE,
+    INSTANCE_SHIFT,
     Allocation,
     AllocationState,
     Cause,
@@ -25,6 +26,7 @@ from lattice.core.model.work.allocations import (
     Part,
     PartPhase,
     RequeuePolicy,
+    Restart,
     StopIntent,
 )
 from lattice.core.model.work.endings import PREEMPTED, cancelled_by
@@ -35,6 +37,7 @@ BACKOFF_FIRST_MS = 1_000
 MAX_BACKOFF_MS = 60_000
 
 Events = tuple[ev.AnyEvent, ...]
+_GOING = (PartPhase.LEAVING, PartPhase.RENEWING)
 
 
 def end(state: State, command: cmd.EndPart, at: int) -> Events:
@@ -57,6 +60,8 @@ def report(
     part = _current_part(allocation, command.run, command.node)
     if allocation is None or part is None or command.seq <= part.seq or part.phase is PartPhase.ENDED:
         return ()
+    if allocation.restart is not Restart.NONE:
+        return _report_of_service(state, allocation, part, command, usage, ports, at)
     if command.phase is PartPhase.ENDED:
         known = part if usage is None else replace(part, usage=usage)
         ended = part_ended(allocation, _ended_part(allocation, known, command), at)
@@ -68,11 +73,35 @@ def report(
     )
 
 
+def _report_of_service(
+    state: State,
+    allocation: Allocation,
+    part: Part,
+    command: cmd.ReportPart,
+    usage: Usage | None,
+    ports: tuple[tuple[str, int], ...],
+    at: int,
+) -> Events:
+    """What an earlier instance on the node still says is history; an instance that its node starts again has not ended."""
+    if command.seq >> INSTANCE_SHIFT != part.instance:
+        return ()
+    if command.phase is PartPhase.ENDED:
+        used = instances.with_use(part, command, usage)
+        told = replace(_ended_part(allocation, used, command), cpu_s=used.cpu_s, peak_memory_mb=used.peak_memory_mb)
+        events = part_ended(allocation, told, at)
+        return with_emptied(state, prologues.retried(state, allocation, events), at)
+    changed = replace(instances.reported(part, command, usage, at), ports=ports)
+    return (
+        ev.PartChanged(number=allocation.number, part=changed),
+        *_started(_with_part(allocation, changed), command.elapsed_s),
+    )
+
+
 def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> Part:
     cause = command.cause or Cause.EXIT
     if command.stopped:
         # A node that stops work on its own account (fencing) gave it up; ordered by the server, it did what it was asked.
-        stopping = allocation.state is AllocationState.STOPPING
+        stopping = allocation.state is AllocationState.STOPPING or part.phase in _GOING
         cause = Cause.CANCELLED if stopping else Cause.NODE
     return replace(
         part,
@@ -120,6 +149,8 @@ def roll_back(state: State, command: cmd.RollbackRun) -> Events | Rejected:
     """Only a run that waits for this very node; one that runs by now is left alone."""
     allocation = state.allocations.get(command.number)
     part = _current_part(allocation, command.run, command.node)
+    if allocation is not None and part is not None and _is_late_instance(allocation, part):
+        return instances.leaving(allocation, part, f"node {command.node} did not start its instance in time")
     starting = allocation is not None and allocation.state is AllocationState.STARTING
     if not starting or part is None or part.phase is not PartPhase.ASSIGNED:
         label = allocation_id(command.number)
@@ -127,8 +158,17 @@ def roll_back(state: State, command: cmd.RollbackRun) -> Events | Rejected:
     return (ev.AllocationStopping(number=command.number, intent=StopIntent.ROLLBACK, lost_node=command.node),)
 
 
+def _is_late_instance(allocation: Allocation, part: Part) -> bool:
+    """One that is to take the place of another; the allocation runs without it."""
+    return part.phase is PartPhase.ASSIGNED and bool(part.joined_at) and instances.can_leave(allocation, part.node)
+
+
 def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
-    """One part has ended: the whole has ended with the last; a failed one takes the others along."""
+    """One part has ended: the whole has ended with the last; a failed one takes the others along, unless it is an instance."""
+    before = next(each for each in allocation.parts if each.node == part.node)
+    alone = instances.ended(allocation, before, part, at)
+    if alone is not None:
+        return (*alone, *_started(_without(allocation, alone)))
     changed = _with_part(allocation, part)
     events: Events = (ev.PartChanged(number=allocation.number, part=part),)
     if _all_ended(changed):
@@ -146,6 +186,10 @@ def node_lost(allocation: Allocation, node: str, message: str, at: int) -> Event
     part = next((p for p in allocation.parts if p.node == node and p.phase is not PartPhase.ENDED), None)
     changed = allocation
     if part is not None:
+        lost = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
+        alone = instances.ended(allocation, part, lost, at)
+        if alone is not None:
+            return (*alone, *_started(_without(allocation, alone)))
         gone = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
         events.append(ev.PartChanged(number=allocation.number, part=gone))
         changed = _with_part(allocation, gone)
@@ -241,7 +285,11 @@ _AGAIN = {  # partial: the policies that depend on the cause
 def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
     """The end of a run that did not do its work: again, where the user's policy and the count of tries allow it."""
     again = allocation.requeue is RequeuePolicy.ALWAYS or cause in _AGAIN.get(allocation.requeue, ())
-    if not again or allocation.requeue_count >= allocation.max_requeue:
+    again = again or instances.runs_again(allocation, cause)
+    is_anew = allocation.restart is not Restart.NONE and any(
+        instances.is_healthy(each, at) for each in allocation.parts
+    )
+    if not again or (allocation.requeue_count >= allocation.max_requeue and not (is_anew and allocation.max_requeue)):
         return _end(allocation, AllocationTrigger.FAIL, cause, part)
     # A lost node is not the work's fault, so there is no delay; a failing program is retried with growing delays.
     backoff = min(BACKOFF_FIRST_MS << allocation.requeue_count, MAX_BACKOFF_MS)
@@ -251,6 +299,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
         eligible_at=0 if cause in _AGAIN.get(allocation.requeue, (Cause.NODE,)) else at + backoff,
         message=f"requeued after {cause}: {part.message or _how(part)}",
         elapsed_s=_elapsed_s(allocation),
+        is_anew=is_anew,
     )
 
 
@@ -276,15 +325,20 @@ def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part:
         exit_code=part.exit_code if has_code else None,
         signal=part.signal,
         message=part.message,
-        cpu_s=sum(p.cpu_s for p in allocation.parts),
-        peak_memory_mb=max((p.peak_memory_mb for p in allocation.parts), default=0),
-        usage=total_usage(p.usage for p in allocation.parts),
+        cpu_s=allocation.cpu_s + sum(p.cpu_s for p in allocation.parts),
+        peak_memory_mb=max((allocation.peak_memory_mb, *(p.peak_memory_mb for p in allocation.parts))),
+        usage=total_usage((allocation.usage, *(p.usage for p in allocation.parts))),
         elapsed_s=_elapsed_s(allocation),
     )
 
 
 def _elapsed_s(allocation: Allocation) -> float:
-    """How long the run took, when every part says so: a report may arrive long after the end it reports."""
+    """How long the run took, when every part says so: a report may arrive long after the end it reports.
+
+    A node of a service knows only the last attempt.
+    """
+    if allocation.restart is not Restart.NONE:
+        return 0.0
     times = [part.elapsed_s for part in allocation.parts]
     return max(times) if all(times) else 0.0
 
@@ -304,8 +358,14 @@ def cancelled(allocation: Allocation, by: str = "") -> ev.AllocationEnded:
 def with_emptied(state: State, events: Events, at: int) -> Events:
     """Adds what becomes of the nodes when these events end their holders, and says of requeued work what it waits for."""
     gone = {event.number for event in events if isinstance(event, ev.AllocationEnded | ev.AllocationRequeued)}
+    left = tuple(
+        move
+        for event in events
+        if isinstance(event, ev.NodeLeft)
+        for move in node_wipes.left_node(state, event.number, event.part.node, at)
+    )
     if not gone:
-        return events
+        return (*events, *left)
     told = tuple(_told(state, event) for event in events)
     return (*told, *node_wipes.left(state, gone, at))
 
@@ -346,6 +406,17 @@ def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | 
 
 def _with_part(allocation: Allocation, part: Part) -> Allocation:
     return replace(allocation, parts=tuple(part if p.node == part.node else p for p in allocation.parts))
+
+
+def _without(allocation: Allocation, events: Events) -> Allocation:
+    """The allocation as it is after one instance has left or was renewed, as far as its start goes."""
+    changed = allocation
+    for event in events:
+        if isinstance(event, ev.PartChanged):
+            changed = _with_part(changed, event.part)
+        elif isinstance(event, ev.NodeLeft):
+            changed = replace(changed, parts=tuple(each for each in changed.parts if each.node != event.part.node))
+    return changed
 
 
 def _all_ended(allocation: Allocation) -> bool:

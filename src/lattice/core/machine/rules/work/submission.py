@@ -23,7 +23,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Tenant, Vcluster
 from lattice.core.model.units import format_duration
-from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, TaskGroup
+from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, Restart, TaskGroup
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
 from lattice.core.model.work.shares import matches, suits
 
@@ -255,6 +255,8 @@ def _record(
         notify=notifications.notify_of(state, command),
         asked=command.asked,
         session=command.session,
+        restart=command.restart,
+        probed=command.probed,
         idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
         no_preempt=command.no_preempt,
         exposes=command.exposes,
@@ -282,6 +284,8 @@ def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
         return _invalid(f"max_requeue must lie between 0 and {MAX_REQUEUE}", str(command.max_requeue))
     if command.walltime_s < 0:
         return _invalid("the walltime must be positive")
+    if command.restart is not Restart.NONE and command.lifecycle is Lifecycle.BOUNDED:
+        return _invalid("only services are started again", f"restart {command.restart}")
     if command.idle_end_s < 0:
         return _invalid("idle_end must be positive")
     if any(step < 1 or first < 0 or last < first for first, last, step in command.tasks):

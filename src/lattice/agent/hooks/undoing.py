@@ -1,0 +1,33 @@
+"""Undoing what hooks made: for a run that ended, and for starts that never happened."""
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.machine.state import Run
+from lattice.agent.runs.folders import RunFolders
+from lattice.ports.nodes.agents import RunKey
+
+_log = logging.getLogger(__name__)
+
+
+async def undo_run(hooks: HookRunner, run: Run | None, *, has_started: bool) -> str:
+    """What could not be undone of the run; empty when all was."""
+    if run is None:
+        return ""
+    problem = await hooks.undo(run.key, run.allocation_id, has_started=has_started)
+    if problem:
+        _log.error(
+            "%s", problem, extra={"allocation_id": run.allocation_id, "number": run.key.number, "run": run.key.run}
+        )
+    return problem
+
+
+async def undo_unstarted(hooks: HookRunner, folders: RunFolders, listed: Collection[RunKey]) -> None:
+    """Undoes it before the record of it goes with the run's folder; `listed` are the runs that the shim knows."""
+    if hooks.needs_undo:
+        unstarted = [each for each in folders.found() if each.status is None and each.key not in listed]
+        await asyncio.gather(
+            *(hooks.undo(each.key, each.order.allocation_id if each.order else "") for each in unstarted)
+        )

@@ -1,0 +1,165 @@
+"""Asks the instances of services for their health, tells servers which are ready, and drains them before they are stopped.
+
+Decides nothing: `agent/machine/probes.py` says what an answer means, `agent/machine/decide.py` what follows for the run.
+A port is asked only where a process of the run itself listens on it, as for tunnels: what another user's process says counts for nothing.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s
+from lattice.agent.machine.state import ProbeFailed
+from lattice.agent.tunnels.streams import BulkStreams, Refused
+from lattice.ports.nodes.agents import Readiness, RunKey, StartOrder
+from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
+from lattice.wire.agents.messages import READINESS
+from lattice.wire.pb import agent_pb2 as pb
+
+MAX_HEAD_BYTES = 64 << 10
+GOOD_STATUS = range(200, 400)
+DRAIN_LOOK_S = 0.1
+NOT_YET = "its probes have not passed yet"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Watch:
+    """One attempt of one instance."""
+
+    order: StartOrder
+    health: Health
+    task: asyncio.Task[None] | None = None
+    told: Readiness | None = None
+    is_draining: bool = False
+    asking: set[int] = field(default_factory=set)
+
+
+class InstanceWatch:
+    """All instances of services on this node that have a process."""
+
+    def __init__(
+        self,
+        bulk: BulkStreams,
+        post: Callable[[pb.AgentMessage], None],
+        feed: Callable[[ProbeFailed], None],
+        spawn: Callable[[Coroutine[None, None, None]], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._bulk = bulk
+        self._post = post
+        self._feed = feed
+        self._spawn = spawn
+        self._clock = clock
+        self._watched: dict[RunKey, _Watch] = {}
+
+    def begin(self, order: StartOrder) -> None:
+        """An attempt has started: its probes start again."""
+        self.end(order.key)
+        watch = _Watch(order, begun(order.probes, self._clock()))
+        self._watched[order.key] = watch
+        self._tell(watch)
+        if order.probes:
+            watch.task = asyncio.create_task(self._ask_on(watch))
+
+    def end(self, key: RunKey) -> None:
+        """The attempt is over, or about to be."""
+        watch = self._watched.pop(key, None)
+        if watch is not None and watch.task is not None:
+            watch.task.cancel()
+
+    def announce(self) -> None:
+        """To a server that just took this node in: how every instance stands."""
+        for watch in self._watched.values():
+            watch.told = None
+            self._tell(watch)
+
+    def stop(self, key: RunKey, grace_s: float, then: Callable[[], None]) -> None:
+        """Calls `then` when no request to the instance is in flight any more, or its time for that is over; without grace at once.
+
+        Nothing happens while it is drained already: orders to stop are repeated.
+        """
+        watch = self._watched.get(key)
+        if watch is None or not watch.order.drain_s or grace_s <= 0:
+            then()
+        elif not watch.is_draining:
+            watch.is_draining = True
+            self._tell(watch)
+            self._spawn(self._drain(watch, then))
+
+    async def _drain(self, watch: _Watch, then: Callable[[], None]) -> None:
+        until_s = self._clock() + watch.order.drain_s
+        while self._bulk.in_flight(watch.order.key) and self._clock() < until_s:  # noqa: ASYNC110 - nothing tells the last answer
+            await asyncio.sleep(DRAIN_LOOK_S)
+        then()
+
+    def _tell(self, watch: _Watch) -> None:
+        """Only where it is news, and only where a server cannot know it by itself."""
+        order = watch.order
+        is_ready = watch.health.ready and not watch.is_draining
+        text = "" if is_ready else "it is being drained" if watch.is_draining else watch.health.text or NOT_YET
+        is_plain = is_ready and watch.told is None and not _has_readiness(order)
+        told = Readiness(key=order.key, instance=order.instance, ready=is_ready, text=text)
+        if told != watch.told and not is_plain:
+            watch.told = told
+            self._post(pb.AgentMessage(readiness=READINESS.write(told)))
+
+    async def _ask_on(self, watch: _Watch) -> None:
+        """Asks whatever is due until the attempt ends; probes do not wait for each other."""
+        while (due_s := next_due_s(watch.health)) is not None:
+            await asyncio.sleep(max(0.05, due_s - self._clock()))
+            places = [place for place in due(watch.health, self._clock()) if place not in watch.asking]
+            watch.asking.update(places)
+            await asyncio.gather(*(self._ask(watch, place) for place in places))
+
+    async def _ask(self, watch: _Watch, place: int) -> None:
+        probe = watch.order.probes[place]
+        try:
+            failure = await self._failure(watch.order.key, probe)
+        finally:
+            watch.asking.discard(place)
+        watch.health = answered(watch.health, place, failure, self._clock())
+        if self._watched.get(watch.order.key) is not watch:
+            return
+        self._tell(watch)
+        if watch.health.why_ended:
+            told = ProbeFailed(key=watch.order.key, attempt=watch.order.attempt, message=watch.health.why_ended)
+            self._feed(told)
+
+    async def _failure(self, key: RunKey, probe: ProbeOrder) -> str:
+        """Why the probe did not pass; empty when it did."""
+        try:
+            async with asyncio.timeout(probe.timeout_s):
+                reader, writer = await self._bulk.connect(key, probe.port)
+                with contextlib.closing(writer):
+                    if probe.type is ProbeType.TCP:
+                        return ""
+                    return await _get(reader, writer, probe)
+        except Refused as refused:
+            return str(refused)
+        except TimeoutError:
+            return f"port {probe.port} did not answer within {probe.timeout_s:g} s"
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
+            return f"port {probe.port}: {str(error) or 'the connection was closed'}"
+        except Exception as error:  # noqa: BLE001 - the loop's edge: a probe must not end in silence
+            _log.exception("probe failed")
+            return f"the node could not ask: {error}"
+
+
+async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, probe: ProbeOrder) -> str:
+    """Why GET path was not answered well."""
+    head = f"GET {probe.path} HTTP/1.1\r\nHost: localhost:{probe.port}\r\nUser-Agent: lattice-probe\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode())
+    await writer.drain()
+    line = (await reader.readline())[:MAX_HEAD_BYTES].decode("latin-1").strip()
+    words = line.split(" ", 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
+        return f"port {probe.port} does not speak HTTP"
+    return "" if int(words[1]) in GOOD_STATUS else f"GET {probe.path} was answered with {words[1][:3]}"
+
+
+def _has_readiness(order: StartOrder) -> bool:
+    return any(probe.kind is not ProbeKind.LIVENESS for probe in order.probes)

@@ -1,0 +1,38 @@
+"""Probes of a service on the command line: tcp:8080 or http:8080/healthz,period=5."""
+
+from msgspec.structs import replace
+
+from lattice.cli.errors import UsageError
+from lattice_sdk.models.runs import ProbeRequest
+
+_NUMBERS = {
+    "period": "period_secs",
+    "delay": "initial_delay_secs",
+    "timeout": "timeout_secs",
+    "failures": "failure_threshold",
+    "successes": "success_threshold",
+}
+_HINT = "for example tcp:8080 or http:8080/healthz,period=5"
+
+
+def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
+    """The probe behind the text; UsageError when it is none. Options come last, each after a comma."""
+    if text is None:
+        return None
+    how, colon, rest = text.partition(":")
+    if not colon or how not in ("tcp", "http"):
+        raise UsageError(f'{flag} "{text}" is no probe', hint=_HINT)
+    numbers: dict[str, int] = {}
+    while "," in rest:
+        head, _, last = rest.rpartition(",")
+        name, equals, value = last.partition("=")
+        if not equals or name not in _NUMBERS:
+            break
+        if not (value.isascii() and value.isdigit()):
+            raise UsageError(f'{flag}: {name}="{value}" is no whole number', hint=_HINT)
+        numbers[_NUMBERS[name]] = int(value)
+        rest = head
+    port, slash, path = rest.partition("/")
+    if not (port.isascii() and port.isdigit()):
+        raise UsageError(f'{flag}: "{port}" is no port', hint=_HINT)
+    return replace(ProbeRequest(probe_type=how, port=int(port), path=slash + path), **numbers)

@@ -1,0 +1,77 @@
+"""Folds what happens to single instances of a running allocation. See docs/architecture/services.md."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from lattice.core.machine import events as ev
+from lattice.core.machine.folds.holdings import enter_shares, give_back_share, take
+from lattice.core.machine.state import State
+from lattice.core.model.work.usage import total_usage
+
+KEPT_LEFT = 8  # nodes that instances left last
+InstanceEvent = ev.PartChanged | ev.NodeJoined | ev.NodeLeft | ev.InstancesWanted
+
+
+def evolve_instance(state: State, event: InstanceEvent, at: int) -> None:
+    match event:
+        case ev.PartChanged():
+            _part_changed(state, event)
+        case ev.NodeJoined():
+            _joined(state, event)
+        case ev.NodeLeft():
+            _left(state, event, at)
+        case ev.InstancesWanted():
+            state.put_allocation(replace(state.allocations[event.number], wanted=event.wanted))
+        case _:
+            assert_never(event)
+
+
+def _part_changed(state: State, event: ev.PartChanged) -> None:
+    """A part is replaced whole. It cannot change the allocation's state: what follows from it comes as events of its own."""
+    old = state.allocations[event.number]
+    parts = tuple(event.part if part.node == event.part.node else part for part in old.parts)
+    changed = replace(old, parts=parts)
+    if event.part.instance > old.last_instance:
+        gone = next(part for part in old.parts if part.node == event.part.node)
+        changed = replace(changed, last_instance=event.part.instance, left_restarts=old.left_restarts + gone.restarts)
+    state.put_allocation(changed)
+
+
+def _joined(state: State, event: ev.NodeJoined) -> None:
+    old = state.allocations[event.number]
+    changed = replace(
+        old,
+        wanted=old.size,
+        shares=(*old.shares, event.share),
+        parts=(*old.parts, event.part),
+        last_instance=max(old.last_instance, event.part.instance),
+    )
+    state.put_allocation(changed)
+    take(state, changed, event.share)
+
+
+def _left(state: State, event: ev.NodeLeft, at: int) -> None:
+    """What the instance used stays with the allocation; its node is free from now on."""
+    old = state.allocations[event.number]
+    gone = event.part
+    share = next(share for share in old.shares if share.node == gone.node)
+    if old.started_at:
+        enter_shares(state, old, [share], at, max(0, at - max(old.started_at, gone.joined_at)))
+    state.put_allocation(
+        replace(
+            old,
+            wanted=old.size,
+            shares=tuple(each for each in old.shares if each.node != gone.node),
+            parts=tuple(each for each in old.parts if each.node != gone.node),
+            left_restarts=old.left_restarts + gone.restarts,
+            left=(gone.node, *(node for node in old.left if node != gone.node))[:KEPT_LEFT],
+            cpu_s=old.cpu_s + gone.cpu_s,
+            peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
+            usage=total_usage((old.usage, gone.usage)),
+            message=event.message,
+            requeue_count=(0 if event.is_anew else old.requeue_count) + event.counted,
+            restart_count=old.restart_count + event.counted,
+        )
+    )
+    give_back_share(state, old, share)
