@@ -51,6 +51,16 @@ CACHE = Branch(
     },
 )
 
+DATA = Branch(
+    "bring data to the hot tier and show it",
+    {
+        "status": Leaf("data.copies:STATUS", "show how full the hot tier is"),
+        "list": Leaf("data.copies:LIST", "list sources on the hot tier that your work uses"),
+        "stage": Leaf("data.copies:STAGE", "bring a source to the hot tier before work needs it"),
+        "evict": Leaf("data.copies:EVICT", "have a source leave the hot tier"),
+    },
+)
+
 CHECKPOINT = Branch(
     "ask work for checkpoints and show them",
     {
@@ -307,6 +317,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "nodes": Leaf("node.list", "list nodes"),
     "node": NODE,
     "cache": CACHE,
+    "data": DATA,
     "dag": DAG,
     "admin": ADMIN,
     "login": Leaf("identity.login", "log in with the cluster's identity provider"),

@@ -23,7 +23,9 @@ from lattice.observe.figures.preemption import PreemptionFigures
 from lattice.observe.figures.quorum import QuorumFigures
 from lattice.observe.figures.scheduling import SchedulingFigures
 from lattice.observe.figures.silence import SilentNodes
+from lattice.observe.figures.staging import StagingCollector
 from lattice.observe.figures.tenants import TenantFigures
+from lattice.ports.data.staging import StagingFigures
 
 # The moment a series was created is useless and doubles the page.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -166,6 +168,10 @@ class Metrics:
     def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
         self._show(_CollectorFigures(beats, shares))
+
+    def show_staging(self, read: Callable[[], StagingFigures]) -> None:
+        """Shows how data comes to the hot tier, read at each scrape."""
+        self._show(StagingCollector(read))
 
     def show_node_script(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Shows how often the site's script for node events ran, read at each scrape."""

@@ -34,7 +34,7 @@ from lattice.core.model.data.copies import MAX_READERS, Copy, CopyPhase, CopySta
 from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation
 from lattice.ports.clock import Clock
-from lattice.ports.data.staging import MoverWork, Progress, TierUse
+from lattice.ports.data.staging import MoverWork, Progress, StagingFigures, TierUse
 from lattice.ports.quorum.replica import Replica
 
 _log = logging.getLogger(__name__)
@@ -206,6 +206,15 @@ class Staging:
     def tier(self) -> TierUse:
         used = used_bytes(self._replica.state.staging.copies.values())
         return TierUse(capacity=self._capacity(), used=used, movers=self._heard())
+
+    def figures(self) -> StagingFigures:
+        return StagingFigures(
+            moved_bytes=self.moved_bytes,
+            moved_seconds=self.moved_seconds,
+            failures=self.failures,
+            waiting=len(self._replica.state.staging.waiting),
+            tier=self.tier(),
+        )
 
     # what people see
 

@@ -130,10 +130,11 @@ def _add_tokens(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scope",
-        choices=["readonly", "allocations:read", "allocations:attach"],
+        choices=["readonly", "allocations:read", "allocations:attach", "data:move"],
         default="",
         help="with --user-token: all that the token is for; "
-        "allocations:read: status and output of the user's work, allocations:attach: terminals in it",
+        "allocations:read: status and output of the user's work, allocations:attach: terminals in it, "
+        "data:move: for lattice-mover",
     )
     parser.add_argument(
         "--valid-for",

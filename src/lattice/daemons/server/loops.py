@@ -201,6 +201,7 @@ class Loops:
             ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
         )
         metrics.show_node_script(lambda: self.node_hooks.counts)
+        metrics.show_staging(self.staging.figures)
         metrics.show_silence(lambda: self._silent(replica))
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events), of=(NodeMoved,))
         replica.subscribe(

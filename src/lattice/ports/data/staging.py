@@ -36,6 +36,16 @@ class TierUse(Struct, frozen=True, kw_only=True):
     movers: int = 0  # that are heard
 
 
+class StagingFigures(Struct, frozen=True, kw_only=True):
+    """Since this leader began, and now."""
+
+    moved_bytes: int = 0
+    moved_seconds: float = 0.0
+    failures: int = 0
+    waiting: int = 0  # allocations and groups in Staging
+    tier: TierUse = TierUse()
+
+
 class MoverWork(Struct, frozen=True, kw_only=True):
     """What a mover has to do: copies it has claimed just now, with who wants to read them, and generations to remove."""
 
