@@ -154,6 +154,8 @@ def test_every_view_opens_without_barriers_in_both_themes(
         page.set_viewport_size({"width": NARROW, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW, view
         page.set_viewport_size({"width": WIDE, "height": 900})
+    expect(wide.follow("nodes/n1").get_by_role("heading", name="Measured")).to_be_visible()
+    expect(wide.page.locator(".plot canvas").first).to_be_visible()
     assert problems == {}
     assert wide.complaints == []
     assert wide.hosts == {cluster.api_url.partition("//")[2]}

@@ -5,6 +5,7 @@ import { watched } from "./ui.js";
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5000;
 const HIDDEN_MS = 60_000;
+const SILENT_MS = 25_000; // a stream says something every 15 s
 
 // Reads events until the stream ends; `take(name, data, id)` gets each. Throws what `send` throws.
 export async function readEvents(url, { lastId, signal, take }) {
@@ -14,7 +15,7 @@ export async function readEvents(url, { lastId, signal, take }) {
   let held = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await withinTime(reader.read());
       if (done) return;
       held += value;
       const whole = held.split("\n\n");
@@ -24,6 +25,15 @@ export async function readEvents(url, { lastId, signal, take }) {
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+// A server that hangs closes nothing.
+function withinTime(reading) {
+  let timer = 0;
+  const silence = new Promise((_, fail) => {
+    timer = setTimeout(() => (reachable.set(false), fail(new Error("the stream is silent"))), SILENT_MS);
+  });
+  return Promise.race([reading, silence]).finally(() => clearTimeout(timer));
 }
 
 function giveEvent(text, take) {

@@ -8,15 +8,15 @@ const KEY = "lattice-columns";
 const tasksText = ({ completed, failed, cancelled, size }) => `${completed + failed + cancelled}/${size}`;
 
 export const COLUMNS = {
-  id: { title: "ID", width: "72px", show: (row) => html`<a href=${`/allocations/${row.id}`}>${row.id}</a>` },
-  name: { title: "Name", width: "minmax(110px, 1.2fr)", show: (row) => row.name || html`<span class="quiet">${PLAIN}</span>` },
+  id: { title: "ID", width: "62px", show: (row) => html`<a href=${`/allocations/${row.id}`}>${row.id}</a>` },
+  name: { title: "Name", width: "minmax(88px, 1.2fr)", show: (row) => row.name || html`<span class="quiet">${PLAIN}</span>` },
   state: { title: "State", width: "124px", show: (row) => html`<${State} state=${row.state} note=${row.tasks ? tasksText(row.tasks) : ""} />` },
-  user: { title: "User", width: "minmax(64px, 0.4fr)", show: (row) => row.user },
+  user: { title: "User", width: "minmax(50px, 0.4fr)", show: (row) => row.user },
   tenant: { title: "Tenant", width: "minmax(70px, 0.6fr)", show: (row) => row.tenant },
   project: { title: "Project", width: "minmax(70px, 0.6fr)", show: (row) => row.project || PLAIN },
   vcluster: { title: "vCluster", width: "minmax(70px, 0.6fr)", show: (row) => row.vcluster },
-  nodes: { title: "Nodes", width: "minmax(76px, 0.5fr)", show: nodesText },
-  elapsed: { title: "Elapsed", width: "96px", isRight: true, show: (row) => (row.started_at ? clock(elapsed(row)) : PLAIN) },
+  nodes: { title: "Nodes", width: "minmax(60px, 0.5fr)", show: nodesText },
+  elapsed: { title: "Elapsed", width: "84px", isRight: true, show: (row) => (row.started_at ? clock(elapsed(row)) : PLAIN) },
   walltime: { title: "Limit", width: "56px", isRight: true, show: (row) => duration(row.walltime_s) || PLAIN },
   submitted: { title: "Submitted", width: "116px", show: (row) => html`<${Time} at=${row.submitted_at} />` },
   ended: { title: "Ended", width: "122px", show: (row) => html`<${Time} at=${row.completed_at} />` },
@@ -24,7 +24,7 @@ export const COLUMNS = {
   cpu: { title: "CPU used", width: "70px", isRight: true, show: (row) => percent(row.cpu_efficiency) },
   memory: { title: "Peak memory", width: "92px", isRight: true, show: (row) => memory(row.peak_memory_mb) },
   tags: { title: "Tags", width: "minmax(90px, 1fr)", show: (row) => Object.entries(row.tags ?? {}).map(([key, value]) => `${key}=${value}`).join(" ") },
-  what: { title: "Why", width: "minmax(130px, 2.4fr)", show: (row) => html`<span class="quiet" title=${whatIs(row)}>${whatIs(row)}</span>` },
+  what: { title: "Why", width: "minmax(80px, 2.4fr)", show: (row) => html`<span class="quiet" title=${whatIs(row)}>${whatIs(row)}</span>` },
 };
 const USUAL = ["id", "name", "state", "user", "nodes", "elapsed", "walltime", "submitted", "what"];
 

@@ -5,6 +5,7 @@ import { capital, clock, duration, memory, percent, plural, shell } from "../for
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time, toneOf } from "../parts/basics.js";
 import { Log } from "../parts/log.js";
+import { Plots } from "../parts/plots.js";
 import { hasEnded, OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
 import { useStory } from "../story.js";
 import { html, useAnswer, useEffect, useInterval, useRef, useState } from "../ui.js";
@@ -129,6 +130,7 @@ export default function Allocation({ id, rest, who }) {
     ${waits && explained.data ? html`<${Why} explanation=${explained.data} />` : null}
     ${allocation.tasks ? html`<${Tasks} group=${allocation} />` : null}
     ${allocation.started_at && !allocation.tasks ? html`<${Section} title="Output"><${Log} key=${`${allocation.id}/${allocation.run}`} allocation=${allocation} /><//>` : null}
+    ${allocation.started_at && !allocation.tasks ? html`<${Plots} path=${`${at("allocations", allocation.id)}/metrics`} isLive=${!hasEnded(allocation)} />` : null}
     <div class="pair"><${Story} story=${story} /><${Script} details=${allocation.details} id=${allocation.id} /></div>
     <${Steps} allocation=${allocation} />
     <${CommandLine} line=${waits ? `lattice explain ${allocation.id}` : `lattice status ${allocation.id}`} />

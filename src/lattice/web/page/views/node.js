@@ -3,6 +3,7 @@ import { at, get, post } from "../api.js";
 import { onChange } from "../events.js";
 import { clock, memory, PLAIN, plural } from "../format.js";
 import { CommandLine, Empty, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
+import { Plots } from "../parts/plots.js";
 import { isOperator } from "../session.js";
 import { html, useAnswer, useEffect, useInterval, useState } from "../ui.js";
 import { DrainDialog } from "./nodes.js";
@@ -70,6 +71,7 @@ export default function Node({ id, who }) {
       </div>
     <//>
     <${Work} node=${node} usage=${usage.data} />
+    <${Plots} path=${`${at("nodes", id)}/metrics`} isLive />
     <${Checks} checks=${node.checks} />
     <${Story} events=${events.data?.items ?? []} />
     <${CommandLine} line=${asked ? `lattice node drain ${node.id} --reason=TEXT` : `lattice node status ${node.id}`} />
