@@ -22,6 +22,7 @@ from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.figures.preemption import PreemptionFigures
 from lattice.observe.figures.quorum import QuorumFigures
 from lattice.observe.figures.scheduling import SchedulingFigures
+from lattice.observe.figures.services import ServiceFigures
 from lattice.observe.figures.silence import SilentNodes
 from lattice.observe.figures.staging import StagingCollector
 from lattice.observe.figures.tenants import TenantFigures
@@ -44,6 +45,7 @@ class Metrics:
         self.scheduling = SchedulingFigures(self.registry)
         self.quorum = QuorumFigures(self.registry, member)
         self.preemption = PreemptionFigures(self.registry)
+        self.services = ServiceFigures(self.registry)
         self._tenants: TenantFigures | None = None
         self._requests = Counter(
             "lattice_api_requests",

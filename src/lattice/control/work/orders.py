@@ -11,7 +11,7 @@ from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
-from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase, StopIntent
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
 from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
@@ -136,10 +136,7 @@ def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, in
     return hardware.cpus, allocation.request.memory_mb, hardware.gpus
 
 
-_GOING = {  # partial: the phases in which one instance is ended and the others keep running
-    PartPhase.LEAVING: "its node leaves the service",
-    PartPhase.RENEWING: "updated",
-}
+LEAVES = "its node leaves the service"
 
 
 def stop_reason(intent: StopIntent | None) -> str:
@@ -170,13 +167,13 @@ def stop_reason(intent: StopIntent | None) -> str:
 
 
 def stop_order(allocation: Allocation, grace_s: float, part: Part | None = None) -> StopOrder:
-    """For all parts of an allocation that stops, or for one instance that leaves or is renewed."""
+    """For all parts of an allocation that stops, or for one instance that leaves."""
     why = cancelled_by(allocation.cancelled_by) or stop_reason(allocation.intent)
     is_alone = allocation.state is not AllocationState.STOPPING and part is not None
     return StopOrder(
         key=_key(allocation),
         grace_s=grace_s,
-        why=(part.message or _GOING[part.phase]) if is_alone and part is not None else why,
+        why=(part.message or LEAVES) if is_alone and part is not None else why,
         submission=submission_of(allocation),
         instance=part.instance if part is not None else 0,
     )

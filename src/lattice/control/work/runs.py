@@ -11,7 +11,7 @@ LIVE = (PartPhase.RUNNING, PartPhase.RESTARTING)  # an instance between two atte
 
 def is_ordered(part: Part) -> bool:
     """Whether its node needs an order."""
-    return part.phase in (PartPhase.ASSIGNED, PartPhase.LEAVING, PartPhase.RENEWING)
+    return part.phase in (PartPhase.ASSIGNED, PartPhase.LEAVING)
 
 
 def is_starting(allocation: Allocation) -> bool:
@@ -20,10 +20,10 @@ def is_starting(allocation: Allocation) -> bool:
 
 
 def stopping_parts(allocation: Allocation) -> list[Part]:
-    """The parts that have to end: all of an allocation that stops, else instances that leave or are renewed."""
+    """The parts that have to end: all of an allocation that stops, else instances that leave."""
     if allocation.state is AllocationState.STOPPING:
         return [part for part in allocation.parts if part.phase is not PartPhase.ENDED]
-    return [part for part in allocation.parts if part.phase in (PartPhase.LEAVING, PartPhase.RENEWING)]
+    return [part for part in allocation.parts if part.phase is PartPhase.LEAVING]
 
 
 def open_parts(state: State, node: str) -> Iterator[tuple[Allocation, Part]]:

@@ -100,7 +100,6 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.ShrinkAllocation,
         PartPhase.RESTARTING,
         PartPhase.LEAVING,
-        PartPhase.RENEWING,
         Cause.PROBE,
     ),
 }

@@ -69,7 +69,6 @@ class PartTrigger(StrEnum):
     RUNS = "runs"
     RESTARTS = "restarts"  # its process ended, and its node starts it again
     LEAVE = "leave"
-    RENEW = "renew"
     ENDS = "ends"
 
 
@@ -139,17 +138,14 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
 
 _V = PartTrigger
 _LIVE = (P.ASSIGNED, P.RUNNING, P.RESTARTING)
-_GOING = (P.LEAVING, P.RENEWING)
 
 PART_TABLE: dict[tuple[P, PartTrigger], P] = {
     **{(phase, _V.RUNS): P.RUNNING for phase in _LIVE},
-    **{(phase, _V.RUNS): phase for phase in _GOING},  # the order to end it is on its way
+    (P.LEAVING, _V.RUNS): P.LEAVING,  # the order to end it is on its way
     **{(phase, _V.RESTARTS): P.RESTARTING for phase in _LIVE},  # only of a service
-    **{(phase, _V.RESTARTS): phase for phase in _GOING},
-    **{(phase, _V.LEAVE): P.LEAVING for phase in (*_LIVE, *_GOING)},  # only of a running allocation with instances
-    **{(phase, _V.RENEW): P.RENEWING for phase in _LIVE},
+    (P.LEAVING, _V.RESTARTS): P.LEAVING,
+    **{(phase, _V.LEAVE): P.LEAVING for phase in (*_LIVE, P.LEAVING)},  # only of a running allocation with instances
     **{(phase, _V.ENDS): P.ENDED for phase in (*_LIVE, P.LEAVING)},
-    (P.RENEWING, _V.ENDS): P.ASSIGNED,  # as another instance; ENDED when the allocation stops
 }
 
 

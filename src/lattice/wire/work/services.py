@@ -56,7 +56,7 @@ class InstanceView(Struct, frozen=True, kw_only=True):
     """One instance of a service, as its node told it last."""
 
     node: str
-    phase: str  # assigned, running, restarting, leaving, renewing
+    phase: str  # assigned, running, restarting, leaving
     ready: bool
     restarts: int  # by its node
     running_since: str | None
@@ -135,7 +135,6 @@ _PHASES = {  # partial: a running instance is not ready for what its probes say
     PartPhase.ASSIGNED: "is being started",
     PartPhase.RESTARTING: "is started again",
     PartPhase.LEAVING: "is being stopped",
-    PartPhase.RENEWING: "is being replaced",
     PartPhase.ENDED: "has ended",
 }
 

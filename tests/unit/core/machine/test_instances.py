@@ -7,7 +7,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.levels import OLDEST
 from lattice.core.machine.rules.instances import HEALTHY_MS
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
-from lattice.core.model.site.tenants import Project, Tenant, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, Vcluster
 from lattice.core.model.work.allocations import (
     INSTANCE_SHIFT,
     AllocationState,
@@ -19,6 +19,7 @@ from lattice.core.model.work.allocations import (
     RequeuePolicy,
     Restart,
 )
+from lattice.core.model.work.notifications import Notify, Occasion
 from lattice.core.model.work.usage import Usage
 from lattice.core.replacements import replacements
 from tests.unit.core.machine.world import World
@@ -306,6 +307,7 @@ def test_what_cannot_leave_is_refused() -> None:
     plain = world.running("n3")
     assert world.refused(shrink(world, plain, "n3")).code == "stale"
     assert world.refused(cmd.ShrinkAllocation(number=99, run=1, node="n2")).code == "stale"
+    assert world.refused(grow(world, plain, "n3")).code == "stale"
 
 
 def test_an_allocation_grows_within_what_it_asked_for() -> None:
@@ -395,10 +397,44 @@ def test_time_is_entered_for_each_node_as_long_as_the_service_had_it() -> None:
     assert ledger.since(0)[0] == left + (world.at - start) + (world.at - joined)
 
 
+def test_a_moved_instance_is_told_as_a_requeue_and_one_that_was_taken_is_not() -> None:
+    world = World(nodes=4)
+    notify = Notify(on=(Occasion.REQUEUE,), to=("mail:a@b.c",))
+    number = service(world, "n1", "n2", "n3", notify=notify)
+    world.ended(number, "n2", exit_code=1)
+    (told,) = world.state.notifications.waiting.values()
+    assert (told.occasion, "n2 moves to another node" in told.message) == (Occasion.REQUEUE, True)
+    world.must(shrink(world, number, "n3"))
+    world.ended(number, "n3", stopped=True)
+    assert len(world.state.notifications.waiting) == 1
+
+
+def test_a_node_with_sensitive_work_is_wiped_when_its_instance_leaves() -> None:
+    world = World(scheduler=SENSITIVE)
+    world.must(cmd.SetSetting(key="sensitive.require_wipe", value="true"))
+    number = service(world, "n1", "n2")
+    world.must(shrink(world, number, "n2"))
+    world.ended(number, "n2", stopped=True)
+    assert world.node("n2").wipe is not None
+    assert world[number].state is AllocationState.RUNNING
+
+
 def test_work_that_ends_is_not_started_again() -> None:
     world = World()
     refused = world.refused(world.submission(restart=Restart.ALWAYS))
     assert (refused.code, refused.requested) == ("invalid", "restart always")
+
+
+def test_time_is_entered_when_every_node_came_later() -> None:
+    world = World(nodes=4)
+    number = service(world, "n1", "n2")
+    for old, new in (("n1", "n3"), ("n2", "n4")):
+        down(world, old)
+        world.must(grow(world, number, new))
+    world.must(cmd.CancelAllocation(number=number))
+    for place, node in enumerate(("n3", "n4"), start=1):
+        world.ended(number, node, seq=(place << INSTANCE_SHIFT) + 2, stopped=True)
+    assert world[number].state is AllocationState.CANCELLED
 
 
 def test_work_that_is_no_service_is_judged_as_before() -> None:

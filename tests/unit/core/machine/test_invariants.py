@@ -49,9 +49,20 @@ def ended_parts(state: State) -> None:
     state.put_allocation(replace(state.allocations[1], parts=parts))
 
 
+def parts(**changes: object) -> Callable[[State], None]:
+    def change(state: State) -> None:
+        changed = tuple(replace(part, **changes) for part in state.allocations[1].parts)
+        state.put_allocation(replace(state.allocations[1], parts=changed))
+
+    return change
+
+
 TENURE = Tenure(number=2, tenant="physics", cpus=9, memory_mb=1, gpus=0)
 
 FAULTS = [
+    (parts(phase=PartPhase.LEAVING), "has no instances, and nodes leave it"),
+    (record(1, wanted=1), "wants 1 instances"),
+    (parts(seq=3 << 20), "has instances [3] and counted 0"),
     (record(3, paused_at=5), "Pending and paused"),
     (node("n1", claimant="eve"), "held in 2 ways"),
     (node("n2", tenures=(TENURE,)), "exceed its capacity"),

@@ -132,7 +132,7 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
 
 
 def _check_instances(label: str, record: Allocation, most: int) -> Iterator[str]:
-    going = [part for part in record.parts if part.phase in (PartPhase.LEAVING, PartPhase.RENEWING)]
+    going = [part for part in record.parts if part.phase is PartPhase.LEAVING]
     if going and not record.has_instances:
         yield f"{label} has no instances, and nodes leave it"
     if record.wanted > most or (record.wanted and not record.has_instances):

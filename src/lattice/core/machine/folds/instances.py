@@ -31,11 +31,7 @@ def _part_changed(state: State, event: ev.PartChanged) -> None:
     """A part is replaced whole. It cannot change the allocation's state: what follows from it comes as events of its own."""
     old = state.allocations[event.number]
     parts = tuple(event.part if part.node == event.part.node else part for part in old.parts)
-    changed = replace(old, parts=parts)
-    if event.part.instance > old.last_instance:
-        gone = next(part for part in old.parts if part.node == event.part.node)
-        changed = replace(changed, last_instance=event.part.instance, left_restarts=old.left_restarts + gone.restarts)
-    state.put_allocation(changed)
+    state.put_allocation(replace(old, parts=parts))
 
 
 def _joined(state: State, event: ev.NodeJoined) -> None:

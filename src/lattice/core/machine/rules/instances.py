@@ -13,7 +13,6 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.transitions import PartTrigger, next_part_phase
 from lattice.core.model.work.allocations import (
     ACTIVE,
-    INSTANCE_SHIFT,
     Allocation,
     Cause,
     Part,
@@ -61,8 +60,6 @@ def ended(allocation: Allocation, before: Part, part: Part, at: int) -> Events |
     """What follows when the instance `before` has ended as `part` says; None when the whole allocation is judged by it."""
     if not allocation.has_instances or allocation.state not in ACTIVE:
         return None
-    if before.phase is PartPhase.RENEWING and part.cause is not Cause.NODE:
-        return (ev.PartChanged(number=allocation.number, part=begun_anew(allocation, part)),)
     others = [each for each in allocation.parts if each.node != part.node and each.phase is not PartPhase.ENDED]
     if not others or part.cause is Cause.WALLTIME:
         return None
@@ -78,18 +75,6 @@ def ended(allocation: Allocation, before: Part, part: Part, at: int) -> Events |
         return _given_up(allocation, part, why)
     message = f"the instance of node {part.node} moves to another node: {how(part)}"
     return (ev.NodeLeft(number=allocation.number, part=part, message=message, counted=True, is_anew=healthy),)
-
-
-def begun_anew(allocation: Allocation, part: Part) -> Part:
-    """Another instance on the same node, with what earlier ones used."""
-    return Part(
-        node=part.node,
-        seq=(allocation.last_instance + 1) << INSTANCE_SHIFT,
-        cpu_s=part.cpu_s,
-        peak_memory_mb=part.peak_memory_mb,
-        usage=part.usage,
-        joined_at=part.joined_at,
-    )
 
 
 def is_healthy(part: Part, at: int) -> bool:

@@ -112,7 +112,6 @@ class PartPhase(StrEnum):
     ENDED = "ended"
     RESTARTING = "restarting"  # its process ended and starts again there; it counts as live
     LEAVING = "leaving"  # it is being ended, and its node leaves the allocation then
-    RENEWING = "renewing"  # it is being ended, and starts again on the same node then
 
 
 class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

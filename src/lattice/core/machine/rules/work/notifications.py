@@ -25,7 +25,7 @@ from lattice.core.model.work.notifications import (
 
 Events = tuple[ev.AnyEvent, ...]
 _NODES_SHOWN = 32
-_NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.TimeLimitNeared)
+_NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.NodeLeft, ev.TimeLimitNeared)
 
 
 # commands
@@ -153,6 +153,8 @@ def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> lis
         case ev.AllocationRequeued():
             is_heard = event.preempted and Occasion.PREEMPT in wanted
             found.append(Occasion.PREEMPT if is_heard else Occasion.REQUEUE)
+        case ev.NodeLeft() if event.counted:
+            found.append(Occasion.REQUEUE)
         case ev.TimeLimitNeared():
             found.append(NEAR_LIMIT[event.percent])
     return [occasion for occasion in found if occasion in wanted]

@@ -37,7 +37,6 @@ BACKOFF_FIRST_MS = 1_000
 MAX_BACKOFF_MS = 60_000
 
 Events = tuple[ev.AnyEvent, ...]
-_GOING = (PartPhase.LEAVING, PartPhase.RENEWING)
 
 
 def end(state: State, command: cmd.EndPart, at: int) -> Events:
@@ -101,7 +100,7 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
     cause = command.cause or Cause.EXIT
     if command.stopped:
         # A node that stops work on its own account (fencing) gave it up; ordered by the server, it did what it was asked.
-        stopping = allocation.state is AllocationState.STOPPING or part.phase in _GOING
+        stopping = allocation.state is AllocationState.STOPPING or part.phase is PartPhase.LEAVING
         cause = Cause.CANCELLED if stopping else Cause.NODE
     return replace(
         part,
@@ -168,7 +167,7 @@ def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
     before = next(each for each in allocation.parts if each.node == part.node)
     alone = instances.ended(allocation, before, part, at)
     if alone is not None:
-        return (*alone, *_started(_without(allocation, alone)))
+        return (*alone, *_started(_without(allocation, part.node)))
     changed = _with_part(allocation, part)
     events: Events = (ev.PartChanged(number=allocation.number, part=part),)
     if _all_ended(changed):
@@ -189,7 +188,7 @@ def node_lost(allocation: Allocation, node: str, message: str, at: int) -> Event
         lost = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
         alone = instances.ended(allocation, part, lost, at)
         if alone is not None:
-            return (*alone, *_started(_without(allocation, alone)))
+            return (*alone, *_started(_without(allocation, node)))
         gone = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
         events.append(ev.PartChanged(number=allocation.number, part=gone))
         changed = _with_part(allocation, gone)
@@ -408,15 +407,9 @@ def _with_part(allocation: Allocation, part: Part) -> Allocation:
     return replace(allocation, parts=tuple(part if p.node == part.node else p for p in allocation.parts))
 
 
-def _without(allocation: Allocation, events: Events) -> Allocation:
-    """The allocation as it is after one instance has left or was renewed, as far as its start goes."""
-    changed = allocation
-    for event in events:
-        if isinstance(event, ev.PartChanged):
-            changed = _with_part(changed, event.part)
-        elif isinstance(event, ev.NodeLeft):
-            changed = replace(changed, parts=tuple(each for each in changed.parts if each.node != event.part.node))
-    return changed
+def _without(allocation: Allocation, node: str) -> Allocation:
+    """The allocation as it is after the instance on the node has left, as far as its start goes."""
+    return replace(allocation, parts=tuple(each for each in allocation.parts if each.node != node))
 
 
 def _all_ended(allocation: Allocation) -> bool:
