@@ -139,3 +139,28 @@ def test_a_port_that_the_node_chose_is_reached_by_its_name(cluster: LocalCluster
         assert httpx.get(f"http://127.0.0.1:{local}/near").text.startswith("/near ")
     for alloc in (first, second):
         cluster.cli("cancel", alloc)
+
+
+def test_a_service_is_found_by_name_and_reached_on_all_its_nodes(cluster: LocalCluster) -> None:
+    page = PAGE.replace("LATTICE_PORT_WEB_PAGE", "LATTICE_PORT_WEB").replace(
+        "{self.path}", "{os.environ['LATTICE_NODE_ID']}"
+    )
+    words = ("submit", "-q", "--service", "--nodes", "2", "--expose", "web:0", "--", sys.executable, "-c", page)
+    alloc = cluster.cli(*words).stdout.strip()
+    cluster.wait_state(alloc, "Running")
+    places = cluster.cli("service", "lookup", "web", "--wait").stdout.split()
+    assert len({place.partition(":")[2] for place in places}) == 2
+    assert "2/2" in cluster.cli("service", "list").stdout
+    gateway = cluster.cli("service", "open", "web").stdout.partition("/proxy/")[0]
+    token = (cluster.directory / "token").read_text().strip()
+
+    def node() -> str:
+        answer = httpx.get(f"{gateway}/proxy/services/web/", headers={"Authorization": f"Bearer {token}"})
+        return answer.text.split()[0] if answer.status_code == 200 else ""
+
+    eventually(lambda: node() and node(), "it answers")
+    assert {node() for _ in range(6)} == {place.partition(":")[0] for place in places}
+    cluster.cli("cancel", alloc)
+    cluster.wait_state(alloc, "Cancelled")
+    done = cluster.cli("service", "lookup", "web", check=False)
+    assert (done.returncode, "no service" in done.stderr) == (4, True), done

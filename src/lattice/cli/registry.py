@@ -273,6 +273,16 @@ SESSION = Branch(
     default="start",
 )
 
+SERVICE = Branch(
+    "services that run, and where",
+    {
+        "list": Leaf("services.registry:LIST", "list the services of your tenants"),
+        "lookup": Leaf("services.registry:LOOKUP", "print the endpoints of a service"),
+        "show": Leaf("services.registry:SHOW", "show a service and its endpoints"),
+        "open": Leaf("services.registry:OPEN", "print an address for a browser that leads to a service"),
+    },
+)
+
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf("work.run", "run a command or a script, show its output, exit with its exit code"),
     "submit": Leaf("work.submit", "submit a script or a command"),
@@ -283,6 +293,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "attach": Leaf("terminal.attach", "open a terminal in a running allocation, or go back to one"),
     "forward": Leaf("ports.forward", "reach ports of a running allocation on this machine"),
     "open": Leaf("ports.open", "print an address for a browser that leads to a running allocation"),
+    "service": SERVICE,
     "notebook": Leaf("ports.app:NOTEBOOK", "run Jupyter in an allocation and reach it on this machine"),
     "app": Branch(
         "applications that are used in a browser",

@@ -42,7 +42,7 @@ RELATIONS = {
     "own": ("alice", ("chemistry",)),
 }
 MEMBERS = ("same", "own")
-MARKERS = ("alice", "bob", "kryptonite", "secret-recipe", "chemistry", "cauldron", "distilling", '"a1"')
+MARKERS = ("alice", "bob", "kryptonite", "secret-recipe", "chemistry", "cauldron", "distilling", "brewery", '"a1"')
 # Of a colleague's work, where members of the tenant see only their own.
 OF_ALICE = ("alice", "secret-recipe", '"a1"')
 STREAMS = {"watch", "stream_logs", "follow_step", "stream_metrics"}
@@ -73,6 +73,8 @@ REQUESTS: dict[str, Request] = {
     "get_reservation": {"name": "distilling"},
     "update_vcluster": {"name": "cauldron", "default_walltime": "1h"},
     "get_baseline": {"vcluster": "cauldron"},
+    "lookup_service": {"name": "brewery", "tenant": "chemistry"},
+    "open_service": {"name": "brewery", "tenant": "chemistry"},
     "set_setting": {"key": "agent.grace_s", "value": "60"},
 }
 
@@ -121,6 +123,10 @@ async def furnish(world: World, visibility: Visibility = Visibility.OWN) -> str:
         "users": ["alice"],
     }
     assert (await world.call("POST", "/reservations", upkeep, token=admin)).status == 201
+    service = {"entrypoint": ["true"], "lifecycle": {"type": "unbounded"}, "expose": [{"name": "brewery", "port": 80}]}
+    offered = await world.call("POST", "/allocations", {**service, "tenant": "chemistry"}, token=alice)
+    assert offered.status == 201, offered.body
+    await world.start_run(int(offered.json()["id"][1:]), "n2")
     return str(made.json()["id"])
 
 
@@ -246,6 +252,10 @@ def _expected_of_tenant(name: str, reach: Reach, relation: str, is_member: bool)
             | "update_project"
         ):
             return "ok" if is_member else "forbidden"
+        case "lookup_service":
+            return "ok" if is_member else "forbidden"
+        case "open_service":
+            return "ok" if relation == "own" else "forbidden"
         case "get_tenant" | "update_tenant" | "update_vcluster":
             return "ok" if is_member else "not_found"
         case "tenant_usage":
@@ -298,7 +308,10 @@ def test_every_operation_keeps_to_the_table(operation: Operation, kind: str, vis
                         wrong.append(
                             f"{role} {relation}: {said.verdict} ({said.code} {said.message}), expected {right}"
                         )
-                    found = leaked(said, request, hidden_from(role, relation, visibility))
+                    hidden = hidden_from(role, relation, visibility)
+                    if operation.permission is Permission.READ_SERVICES and relation in MEMBERS:
+                        hidden = ()  # a service is published to its tenant
+                    found = leaked(said, request, hidden)
                     if found:
                         leaks.append(f"{role} {relation}: {found} in {said.text[:300]}")
             for token in ("", "rubbish", "a.b.c"):
@@ -425,12 +438,12 @@ async def test_the_header_chooses_among_own_tenants_only(world: World) -> None:
     both = world.token("bob", tenants=("chemistry", "physics"))
     chosen = await world.call("GET", "/allocations", token=both, headers={"X-Lattice-Tenant": "physics"})
     assert chosen.json()["items"] == []
-    assert len((await world.call("GET", "/allocations", token=both)).json()["items"]) == 2
+    assert len((await world.call("GET", "/allocations", token=both)).json()["items"]) == 3
     paul = world.token("paul", tenants=("physics",))
     refused = await world.call("GET", "/allocations", token=paul, headers={"X-Lattice-Tenant": "chemistry"})
     assert (refused.status, refused.error["code"]) == (403, "forbidden")
     admin = await world.call("GET", "/allocations", token=world.admin, headers={"X-Lattice-Tenant": "chemistry"})
-    assert len(admin.json()["items"]) == 2
+    assert len(admin.json()["items"]) == 3
 
 
 @in_world

@@ -21,6 +21,7 @@ from lattice_sdk.calls.telemetry.metrics import MetricCalls
 from lattice_sdk.calls.web.page import WebCalls
 from lattice_sdk.checkpoints.calls import CheckpointCalls
 from lattice_sdk.observing.calls import FigureCalls
+from lattice_sdk.registry.calls import ServiceCalls
 from lattice_sdk.site.data_calls import DataCalls
 
 
@@ -37,6 +38,7 @@ class Calls(
     ReportCalls,
     StepCalls,
     SessionCalls,
+    ServiceCalls,
     SlurmCalls,
     AdmissionCalls,
     ConformanceCalls,

@@ -6,7 +6,8 @@ from lattice_sdk.models.records import TERMINAL_STATES
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change of state. `what` is allocation (also a task or a group), dag, node, tenant, project, vcluster, reservation or setting."""
+    """A change of state. `what` is allocation (also a task or a group), dag, node, tenant, project, vcluster, reservation,
+    setting or service."""
 
     index: int
     kind: str = ""

@@ -41,7 +41,8 @@ class Permission(StrEnum):
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     ATTACH = "allocation:attach"  # a terminal inside it, as its user: the owner alone
     STEER = "allocation:steer"  # input, signals, window and end of a step; of one that is no terminal with LAUNCH alone
-    FORWARD = "allocation:forward"  # connections to its ports: the owner alone
+    FORWARD = "allocation:forward"  # connections to its ports: the owner, and whom it shares them with
+    READ_SERVICES = "service:read"  # names and endpoints of services
     READ_DETAILS = "allocation:details"  # script, arguments, environment
     READ_OUTPUT = "allocation:output"
     READ_NODES = "node:read"
@@ -125,6 +126,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.STAGE_DATA:      (_A, _T, _T, _T, _N, _N, _N, _T, _N, _N),
     Permission.EVICT_DATA:      (_A, _N, _A, _N, _N, _N, _N, _N, _N, _N),
     Permission.MOVE_DATA:       (_N, _N, _N, _N, _N, _N, _N, _N, _N, _A),
+    Permission.READ_SERVICES:   (_A, _T, _T, _T, _T, _N, _N, _T, _N, _N),
 }
 # fmt: on
 TABLE: dict[tuple[Role, Permission], Reach] = {

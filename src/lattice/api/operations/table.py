@@ -42,6 +42,7 @@ from lattice.api.operations.work import allocations, dags, listing, logs, ports,
 from lattice.api.operations.work import batches as batching
 from lattice.api.operations.work import explain as explaining
 from lattice.api.operations.work import images as imaging
+from lattice.api.operations.work import services as registry
 from lattice.api.operations.work import signals as signalling
 from lattice.api.operations.work import submit as submitting
 from lattice.api.operations.work import suspend as pausing
@@ -171,6 +172,9 @@ OPERATIONS: tuple[Operation, ...] = (
         _P.ATTACH,
         201,
     ),
+    _row("GET", "/services", registry.list_services, registry.ServiceQuery, _P.READ_SERVICES),
+    _row("GET", "/services/{name}", registry.lookup_service, registry.LookupQuery, _P.READ_SERVICES),
+    _row("POST", "/services/{name}/open", registry.open_service, registry.OpenService, _P.FORWARD, 201),
     _row("POST", "/dags", dags.submit_dag, DagSubmission, _P.SUBMIT, 201),
     _row("GET", "/dags", dags.list_dags, dags.DagQuery, _P.READ),
     _row("GET", "/dags/{id}", dags.get_dag, dags.GetDag, _P.READ),

@@ -6,13 +6,14 @@ belongs to the server, not to its term as leader: it is filled while the log is 
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from msgspec import Struct
 
 from lattice.api.limits import KEPT_CHANGES
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.parts.services import endpoints_of, is_registered
 from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase, TaskGroup
@@ -21,7 +22,7 @@ from lattice.wire.work.allocations import group_state
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One change. `what` is allocation (also a task or a task group), dag, node, tenant, project, vcluster, reservation, setting.
+    """One change. `what` is allocation (also a task or a task group), dag, node, tenant, project, vcluster, reservation, setting, service.
 
     What is neither an allocation nor a DAG has no number but a `label`.
     """
@@ -139,6 +140,26 @@ SILENT = (
     ev.EvictionEnded,
 )
 
+# Events after which an allocation may be in the registry, out of it, or there with other endpoints.
+OF_SERVICES = (
+    ev.PartChanged,
+    ev.AllocationStarted,
+    ev.AllocationStopping,
+    ev.AllocationEnded,
+    ev.AllocationRequeued,
+)
+
+
+class ServicePorts(NamedTuple):
+    """What an allocation has in the registry: by name, the nodes of its endpoints."""
+
+    user: str
+    tenant: str
+    names: dict[str, tuple[str, ...]]
+
+
+NO_SERVICE = ServicePorts("", "", {})
+
 Listener = Callable[[Iterable[int], Iterable[range]], None]
 
 
@@ -155,6 +176,7 @@ class ChangeRing:
         self._since = 0  # everything after this index was seen
         self._group_states: dict[int, AllocationState] = {}
         self._reservations: dict[str, AdvanceReservation] = {}  # as they were before the entry that is noted
+        self._endpoints: dict[int, ServicePorts] = {}  # of the services that are registered, by allocation
         self._listeners: list[Listener] = []
         self._touched: set[int] = set()
         self._blocks: list[range] = []
@@ -167,6 +189,8 @@ class ChangeRing:
         groups = self._replica.state.groups
         self._group_states = {number: group_state(group) for number, group in groups.items() if not group.is_done}
         self._reservations = dict(self._replica.state.reservations)
+        registered = self._replica.state.services.registered()
+        self._endpoints = {each.number: _service_ports(each) for _, running in registered for each in running}
 
     @property
     def first(self) -> int:
@@ -214,6 +238,8 @@ class ChangeRing:
                 self._note_event(index, envelope.at, event, groups)
         for number in groups:
             self._note_group(index, envelope.at, number)
+        for number in dict.fromkeys(each.number for each in events if isinstance(each, OF_SERVICES)):
+            self._note_service(index, envelope.at, number)
         if self._ever != before:
             touched, blocks = self._touched, self._blocks
             self._touched, self._blocks = set(), []
@@ -296,6 +322,36 @@ class ChangeRing:
         if group.is_done:
             del self._group_states[number]
 
+    def _note_service(self, index: int, at: int, number: int) -> None:
+        """An entry of the registry comes, changes its endpoints, or goes."""
+        before = self._endpoints.get(number, NO_SERVICE)
+        record = self._replica.state.allocations.get(number)
+        after = NO_SERVICE if record is None or not is_registered(record) else _service_ports(record)
+        if after == before:
+            return
+        whole = after if after is not NO_SERVICE else before
+        for name, nodes in whole.names.items():
+            kind = "changed"
+            if after is NO_SERVICE or before is NO_SERVICE:
+                kind = "registered" if before is NO_SERVICE else "deregistered"
+            shown = Change(
+                index=index,
+                at=at,
+                kind=kind,
+                state=kind,
+                what="service",
+                number=number,
+                label=name,
+                user=whole.user,
+                tenant=whole.tenant,
+                nodes=nodes if after is not NO_SERVICE else (),
+            )
+            self._keep(shown)
+        if after is NO_SERVICE:
+            del self._endpoints[number]
+        else:
+            self._endpoints[number] = after
+
     def _note_tasks(self, index: int, at: int, event: _OfTasks, groups: dict[int, None]) -> None:
         state = self._replica.state
         match event:
@@ -372,6 +428,11 @@ class ChangeRing:
         self._ever += 1
         if change.number:
             self._touched.add(change.number)
+
+
+def _service_ports(record: Allocation) -> ServicePorts:
+    names = {each.name: tuple(place.node for place in endpoints_of(record, each)) for each in record.exposes}
+    return ServicePorts(record.user, record.tenant, names)
 
 
 def _block(group: TaskGroup) -> range:

@@ -8,6 +8,110 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ListServicesRequest(_message.Message):
+    __slots__ = ("tenant", "limit", "cursor")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    limit: int
+    cursor: str
+    def __init__(self, tenant: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ServiceView(_message.Message):
+    __slots__ = ("name", "tenant", "user", "allocations", "ready", "size")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    user: str
+    allocations: _containers.RepeatedScalarFieldContainer[str]
+    ready: int
+    size: int
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., user: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., ready: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
+
+class ListServicesResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ServiceView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ServiceView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class LookupServiceRequest(_message.Message):
+    __slots__ = ("name", "tenant", "version", "timeout")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    version: str
+    timeout: float
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., version: _Optional[str] = ..., timeout: _Optional[float] = ...) -> None: ...
+
+class EndpointView(_message.Message):
+    __slots__ = ("id", "run", "node", "port", "ready")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    run: int
+    node: str
+    port: int
+    ready: bool
+    def __init__(self, id: _Optional[str] = ..., run: _Optional[int] = ..., node: _Optional[str] = ..., port: _Optional[int] = ..., ready: _Optional[bool] = ...) -> None: ...
+
+class ServiceLookup(_message.Message):
+    __slots__ = ("name", "tenant", "user", "allocations", "ready", "size", "endpoints", "shared", "version")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    user: str
+    allocations: _containers.RepeatedScalarFieldContainer[str]
+    ready: int
+    size: int
+    endpoints: _containers.RepeatedCompositeFieldContainer[EndpointView]
+    shared: bool
+    version: str
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., user: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., ready: _Optional[int] = ..., size: _Optional[int] = ..., endpoints: _Optional[_Iterable[_Union[EndpointView, _Mapping]]] = ..., shared: _Optional[bool] = ..., version: _Optional[str] = ...) -> None: ...
+
+class OpenServiceRequest(_message.Message):
+    __slots__ = ("name", "request_id", "tenant", "path", "keep_path")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    KEEP_PATH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    tenant: str
+    path: str
+    keep_path: bool
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., tenant: _Optional[str] = ..., path: _Optional[str] = ..., keep_path: _Optional[bool] = ...) -> None: ...
+
+class OpenedService(_message.Message):
+    __slots__ = ("url", "expires_in_s")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_S_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    expires_in_s: float
+    def __init__(self, url: _Optional[str] = ..., expires_in_s: _Optional[float] = ...) -> None: ...
+
 class SlurmCommandRequest(_message.Message):
     __slots__ = ("program", "argv", "cwd", "environment", "script", "script_path", "host", "uid", "gid", "umask", "resume", "request_id")
     class EnvironmentEntry(_message.Message):

@@ -36,6 +36,21 @@ class AdminServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.ListServices = channel.unary_unary(
+                '/lattice.v1.AdminService/ListServices',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListServicesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListServicesResponse.FromString,
+                _registered_method=True)
+        self.LookupService = channel.unary_unary(
+                '/lattice.v1.AdminService/LookupService',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.LookupServiceRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ServiceLookup.FromString,
+                _registered_method=True)
+        self.OpenService = channel.unary_unary(
+                '/lattice.v1.AdminService/OpenService',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.OpenServiceRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.OpenedService.FromString,
+                _registered_method=True)
         self.SlurmCommand = channel.unary_unary(
                 '/lattice.v1.AdminService/SlurmCommand',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.SerializeToString,
@@ -415,6 +430,27 @@ class AdminServiceStub:
 
 class AdminServiceServicer:
     """Missing associated documentation comment in .proto file."""
+
+    def ListServices(self, request, context):
+        """List the services of the caller's tenants, by tenant and name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LookupService(self, request, context):
+        """The endpoints of a service; with `timeout` a long poll.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def OpenService(self, request, context):
+        """An address for a browser, good once and for a minute, that leads to a service.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def SlurmCommand(self, request, context):
         """Run a Slurm command. A refusal is a normal answer with Slurm's text and exit code.
@@ -944,6 +980,21 @@ class AdminServiceServicer:
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'ListServices': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServices,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListServicesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListServicesResponse.SerializeToString,
+            ),
+            'LookupService': grpc.unary_unary_rpc_method_handler(
+                    servicer.LookupService,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.LookupServiceRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ServiceLookup.SerializeToString,
+            ),
+            'OpenService': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenService,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.OpenServiceRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.OpenedService.SerializeToString,
+            ),
             'SlurmCommand': grpc.unary_unary_rpc_method_handler(
                     servicer.SlurmCommand,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.FromString,
@@ -1329,6 +1380,87 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def ListServices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListServices',
+            lattice_dot_v1_dot_admin__pb2.ListServicesRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListServicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LookupService(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/LookupService',
+            lattice_dot_v1_dot_admin__pb2.LookupServiceRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ServiceLookup.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenService(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/OpenService',
+            lattice_dot_v1_dot_admin__pb2.OpenServiceRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.OpenedService.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def SlurmCommand(request,

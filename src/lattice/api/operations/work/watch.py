@@ -24,7 +24,7 @@ _BATCH = 256
 _LONG_S = 3600.0
 # Entries a caller may not see pass silently up to this number; then it receives the current log index.
 _UNSEEN = 500
-_WHATS = ("allocation", "dag", "node", "tenant", "project", "vcluster", "reservation", "setting")
+_WHATS = ("allocation", "dag", "node", "tenant", "project", "vcluster", "reservation", "setting", "service")
 _READERS = {
     "node": Permission.READ_NODES,
     "setting": Permission.READ_SETTINGS,
@@ -197,6 +197,8 @@ def _may_see(context: Context, change: Change) -> bool:
             return context.covers_tenant(Permission.READ_TENANTS, change.tenant)
         case "project":
             return context.covers_tenant(Permission.READ_PROJECTS, change.tenant)
+        case "service":
+            return context.covers_tenant(Permission.READ_SERVICES, change.tenant)
         case "vcluster":
             found = context.state.vclusters.get(change.label)
             return sees_all_vclusters(context) if found is None else may_see_vcluster(context, found)

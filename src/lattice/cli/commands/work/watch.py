@@ -34,7 +34,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "--what",
         action="append",
         metavar="KIND",
-        help="watch only this kind: allocation, dag, node, tenant, project, vcluster, ...; may be repeated",
+        help="watch only this kind: allocation, dag, node, tenant, project, vcluster, service, ...; may be repeated",
     )
     add("--alerts-only", action="store_true", help="not supported by this version")
 
