@@ -33,6 +33,7 @@ from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_c
 from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
+from bench.services import service_gateway
 from bench.slurm import sbatch_command
 from bench.submitting import submit_latency, submit_rate
 from bench.terminals import terminals
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "start-latency": start_latency,
     "short-rate": short_rate,
     "forwarding": forwarding,
+    "service-gateway": service_gateway,
     "group-size": group_size,
     "group-rate": group_rate,
     "launch": launch_command,

@@ -4,6 +4,8 @@ Strict where two readers could disagree: what might be read as two requests is r
 never from the caller.
 """
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 MAX_HEAD = 64 << 10
@@ -11,12 +13,15 @@ MAX_HEADERS = 100
 COOKIE = "lattice-proxy"
 # Of the web page on the same host: a browser sends them to every port of it, and they are no business of the work.
 _PAGE_COOKIES = ("lattice-session-", "__Host-lattice-session-", "lattice-login")
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROL = re.compile(r"[\r\n\0]")
 _HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings", "expect"}
 )
 _OURS = ("x-forwarded-", "x-lattice-", "forwarded", "x-real-ip", "proxy-authorization")
 Header = tuple[str, str]
+Index = Mapping[str, Sequence[str]]  # values by name in lower case
+_NOTHING: Index = {}
 
 
 class BadHead(Exception):
@@ -28,19 +33,24 @@ class RequestHead(NamedTuple):
     target: str
     headers: tuple[Header, ...]
     is_old: bool = False  # HTTP/1.0
+    by_name: Index = _NOTHING
 
-    def all(self, name: str) -> list[str]:
-        return [value for each, value in self.headers if each.lower() == name]
+    def all(self, name: str) -> Sequence[str]:
+        return self.by_name.get(name, ())
 
     def one(self, name: str) -> str:
         """The header; raises BadHead when there are several."""
-        found = self.all(name)
+        found = self.by_name.get(name)
+        if found is None:
+            return ""
         if len(found) > 1:
             raise BadHead(f"several {name} headers")
-        return found[0] if found else ""
+        return found[0]
 
     @property
     def is_upgrade(self) -> bool:
+        if "upgrade" not in self.by_name:
+            return False
         words = {word.strip().lower() for word in ",".join(self.all("connection")).split(",")}
         return "upgrade" in words and bool(self.all("upgrade"))
 
@@ -60,14 +70,15 @@ class ResponseHead(NamedTuple):
     reason: str
     headers: tuple[Header, ...]
     is_old: bool = False  # HTTP/1.0
+    by_name: Index = _NOTHING
 
     @property
     def is_kept(self) -> bool:
         """Whether the connection may carry another request."""
         return not self.is_old and "close" not in ",".join(self.all("connection")).lower()
 
-    def all(self, name: str) -> list[str]:
-        return [value for each, value in self.headers if each.lower() == name]
+    def all(self, name: str) -> Sequence[str]:
+        return self.by_name.get(name, ())
 
 
 class Body(NamedTuple):
@@ -79,38 +90,41 @@ class Body(NamedTuple):
 
 
 def parse_request(text: bytes) -> RequestHead:
-    first, headers = _lines(text)
+    first, headers, index = _lines(text)
     words = first.split(" ")
-    if len(words) != 3 or words[2] not in ("HTTP/1.1", "HTTP/1.0") or not words[0] or set(words[0]) - _TOKEN:
+    if len(words) != 3 or words[2] not in ("HTTP/1.1", "HTTP/1.0") or _TOKEN.fullmatch(words[0]) is None:
         raise BadHead("not a request")
     if not words[1].startswith("/") or not words[1].isascii() or not words[1].isprintable():
         raise BadHead("not a path")
-    head = RequestHead(words[0], words[1], headers, words[2] == "HTTP/1.0")
+    head = RequestHead(words[0], words[1], headers, words[2] == "HTTP/1.0", index)
     if not head.is_old and len(head.all("host")) != 1:
         raise BadHead("one Host is needed")
     return head
 
 
 def parse_response(text: bytes) -> ResponseHead:
-    first, headers = _lines(text)
+    first, headers, index = _lines(text)
     version, _, rest = first.partition(" ")
     status, _, reason = rest.partition(" ")
     if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():
         raise BadHead("not a response")
-    return ResponseHead(int(status), reason, headers, version == "HTTP/1.0")
+    return ResponseHead(int(status), reason, headers, version == "HTTP/1.0", index)
 
 
-def _lines(text: bytes) -> tuple[str, tuple[Header, ...]]:
+def _lines(text: bytes) -> tuple[str, tuple[Header, ...], Index]:
     first, *lines = text.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     if len(lines) > MAX_HEADERS:
         raise BadHead(f"more than {MAX_HEADERS} headers")
     headers = []
+    index: dict[str, list[str]] = {}
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not name or set(name) - _TOKEN or any(char in value for char in "\r\n\0"):
+        if not colon or _TOKEN.fullmatch(name) is None or _CONTROL.search(value):
             raise BadHead("a header that is none")
-        headers.append((name, value.strip(" \t")))
-    return first, tuple(headers)
+        value = value.strip(" \t")
+        headers.append((name, value))
+        index.setdefault(name.lower(), []).append(value)
+    return first, tuple(headers), index
 
 
 def request_body(head: RequestHead) -> Body:
@@ -150,7 +164,8 @@ class Caller(NamedTuple):
 def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_authorization: bool) -> bytes:
     """The head that the work gets."""
     lines = [f"{head.method} {target} HTTP/1.1"]
-    named = {word.strip().lower() for word in ",".join(head.all("connection")).split(",")}
+    connection = head.all("connection")
+    named = {word.strip().lower() for word in ",".join(connection).split(",")} if connection else ()
     for name, value in head.headers:
         small = name.lower()
         if small in _HOP or small in named or small.startswith(_OURS):

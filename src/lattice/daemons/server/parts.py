@@ -5,6 +5,7 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lattice.api.auditing import refused_login
@@ -25,8 +26,10 @@ from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
 from lattice.core.machine.events import AuditRecorded
 from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
+from lattice.core.model.work.readiness import is_ready
 from lattice.daemons.figures.keeper import FigureKeeper
 from lattice.daemons.outside.data import data_tiers
 from lattice.daemons.outside.objects import log_retention, object_store_of
@@ -270,6 +273,7 @@ class ServerParts:
         services.health = loops.health
         services.inventories = loops.inventories
         services.audit = loops.auditing
+        services.ready = partial(_is_ready, loops.observations.readiness)
         return PortWork(services)
 
     def _serve_pages(self, work: PortWork | None) -> None:
@@ -312,3 +316,9 @@ def _names(config: ServerConfig) -> dict[str, Any]:
         "default_tenant": config.defaults.tenant,
         "default_vcluster": config.defaults.vcluster,
     }
+
+
+def _is_ready(board: ReadinessBoard, allocation: Allocation, node: str) -> bool:
+    """Whether requests may go to the instance there."""
+    part = next((each for each in allocation.parts if each.node == node), None)
+    return part is not None and is_ready(board, allocation, part)

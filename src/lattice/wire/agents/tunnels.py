@@ -225,6 +225,8 @@ class Tunnels:
                 return b""
             self._filled.clear()
             await self._filled.wait()
+            # Tasks that are ready now add to the same message.
+            await asyncio.sleep(0)
         batch = pb.BulkFrames()
         taken = 0
         while self._frames and (not taken or taken + len(self._frames[0].data) <= BATCH_BYTES):

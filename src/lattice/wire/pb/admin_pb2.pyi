@@ -18,7 +18,7 @@ class ListServicesRequest(_message.Message):
     cursor: str
     def __init__(self, tenant: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class ServiceView(_message.Message):
+class RegisteredService(_message.Message):
     __slots__ = ("name", "tenant", "user", "allocations", "ready", "size")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -38,9 +38,9 @@ class ListServicesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[ServiceView]
+    items: _containers.RepeatedCompositeFieldContainer[RegisteredService]
     next_cursor: str
-    def __init__(self, items: _Optional[_Iterable[_Union[ServiceView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[RegisteredService, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class LookupServiceRequest(_message.Message):
     __slots__ = ("name", "tenant", "version", "timeout")

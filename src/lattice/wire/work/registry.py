@@ -24,7 +24,7 @@ class EndpointView(Struct, frozen=True, kw_only=True):
     ready: bool  # as its readiness probe says; without one, always
 
 
-class ServiceView(Struct, frozen=True, kw_only=True):
+class RegisteredService(Struct, frozen=True, kw_only=True):
     """A service that runs: allocations of one user that expose a port under the same name."""
 
     name: str
@@ -67,9 +67,9 @@ def endpoint_views(running: Sequence[Allocation], name: str, ready: Ready) -> tu
     return tuple(found)
 
 
-def service_view(key: ServiceKey, running: Sequence[Allocation], ready: Ready) -> ServiceView:
+def service_view(key: ServiceKey, running: Sequence[Allocation], ready: Ready) -> RegisteredService:
     endpoints = endpoint_views(running, key.name, ready)
-    return ServiceView(
+    return RegisteredService(
         name=key.name,
         tenant=key.tenant,
         user=running[0].user,

@@ -15,7 +15,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.exposure import find_exposed
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.registry import ServiceLookup, ServiceView, service_lookup, service_view
+from lattice.wire.work.registry import RegisteredService, ServiceLookup, service_lookup, service_view
 
 # Readiness is no change of the log: those who wait look for it this often.
 LOOK_EVERY_S = 0.25
@@ -55,13 +55,13 @@ class OpenedService(Struct, frozen=True, kw_only=True):
     expires_in_s: float
 
 
-async def list_services(context: Context, request: ServiceQuery) -> Page[ServiceView]:
+async def list_services(context: Context, request: ServiceQuery) -> Page[RegisteredService]:
     """List the services of the caller's tenants, by tenant and name."""
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     after = read_cursor(request.cursor, tuple[str, str]) if request.cursor else ("", "")
     named = context.chosen_tenant(Permission.READ_SERVICES, request.tenant) if request.tenant else ""
     tenants = (named,) if named else context.visible_tenants(Permission.READ_SERVICES)
-    items: list[ServiceView] = []
+    items: list[RegisteredService] = []
     for key, running in context.state.services.registered():
         if key <= after or (tenants is not None and key.tenant not in tenants):
             continue

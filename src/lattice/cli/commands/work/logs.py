@@ -38,6 +38,8 @@ class Options:
     until: str = ""
     timestamps: bool = False
     grep: str | None = None
+    step: int | None = None
+    rank: int | None = None
 
     @property
     def is_filtered(self) -> bool:
@@ -69,6 +71,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--since", metavar="TIME", help="show lines written since: 10m (ago), 16:30, 2026-03-01, RFC 3339")
     add("--until", metavar="TIME", help="show lines written up to this time")
     add("--timestamps", action="store_true", help="show before each line when it was written, in UTC")
+    add("--step", type=int, metavar="S", help="show the output of this step, while its nodes keep it")
+    add("--rank", type=int, metavar="R", help="with --step: show only this rank")
     add("--grep", metavar="RE", help="show only lines that match the regular expression")
 
 
@@ -78,6 +82,8 @@ def run(options: Options, context: Context) -> int:
     Pattern(options.grep)
     if options.ids[0] == DELETE:
         return _delete(options, context)
+    if options.step is not None or options.rank is not None:
+        return _show_step(options, context)
     if options.follow:
         if options.until:
             raise UsageError("--until has no meaning with --follow", hint="leave one of them out")
@@ -93,6 +99,29 @@ def run(options: Options, context: Context) -> int:
 
     _, code = for_each(options.ids, show, context)
     return code
+
+
+def _show_step(options: Options, context: Context) -> int:
+    if options.step is None:
+        raise UsageError("--rank needs --step", hint="lattice steps ID lists the steps")
+    others = Options(
+        ids=options.ids,
+        step=options.step,
+        rank=options.rank,
+        follow=options.follow,
+        stdout=options.stdout,
+        stderr=options.stderr,
+    )
+    if options != others or len(options.ids) > 1:
+        raise UsageError(
+            "--step goes with one ID and with --rank, --follow, --stdout and --stderr alone",
+            hint="leave the other flags out",
+        )
+    from lattice.cli.terminal.step_output import show_step
+
+    return show_step(
+        context, options.ids[0], options.step, rank=options.rank, follow=options.follow, streams=options.streams
+    )
 
 
 def _delete(options: Options, context: Context) -> int:
