@@ -71,3 +71,4 @@ def test_what_a_run_uses_is_shown_as_it_is(measured: LocalCluster, tmp_path: Pat
     client.cancel(name)
     client.wait(name)
     assert client.query_metrics(name).items, "the node knows it for an hour"
+    client.close()

@@ -61,6 +61,9 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "attempt",
         "failures",
         "streak",
+        "checkpoint",
+        "telemetry",
+        "vcluster",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 

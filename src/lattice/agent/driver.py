@@ -176,7 +176,7 @@ class Driver:
         self.keeper = InventoryKeeper(settings.inventory, self._post, hardware=settings.hardware, every_s=look_s)
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
-        self.telemetry = NodeTelemetry(facts.cpus, self._folders, self._devices, self.ask_shim, self._post)
+        self.telemetry = NodeTelemetry(self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
         self._instances = InstanceWatch(self._bulk, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
@@ -388,6 +388,7 @@ class Driver:
         if self.figures.received(message):
             return
         stimulus = stimulus_of(message)
+        self.telemetry.heard(message)
         if isinstance(stimulus, Welcomed):
             greeting = stimulus.greeting
             check_history(self.state, greeting, self.feed)

@@ -15,6 +15,7 @@ from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.devices import NodeTopology
 from lattice.agent.runs.launch import AccountPolicy
 from lattice.agent.runs.limits import LimitSettings, NodeSize
+from lattice.agent.telemetry.push.pusher import PushSettings
 from lattice.core.model.nodes.inventory import Inventory
 from lattice.ports.nodes.blobs import BlobSource
 
@@ -43,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     inventory: Inventory = Inventory()
     hardware: HardwareFile | None = None
     look_every_s: float = LOOK_EVERY_S
+    push: PushSettings | None = None  # where windows go; None = nowhere
 
     @property
     def node_size(self) -> NodeSize:

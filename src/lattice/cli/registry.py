@@ -308,6 +308,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "watch": Leaf("work.watch", "stream state changes as they happen"),
     "top": Leaf("telemetry.top", "show what running allocations use"),
     "metrics": Leaf("telemetry.top", "alias of `lattice top`"),
+    "telemetry": Leaf("telemetry.mode", "change how closely an allocation is measured"),
     "cancel": Leaf("work.cancel", "cancel allocations"),
     "hold": Leaf("work.hold", "keep pending allocations from starting"),
     "release": Leaf("work.release", "release held allocations"),

@@ -50,6 +50,7 @@ SUBMISSION: dict[str, Any] = {
     "on_quota": "queue",
     "idle_end": "2h",
     "expose": [{"name": "web", "port": 80}],
+    "telemetry": {"mode": "debug", "duration": "1h"},
     "notify": {"on": ["end"], "to": ["mail:a@b.org"]},
     "depends_on": "a1",
     "mutex": "m",
@@ -120,7 +121,7 @@ UPDATE: dict[str, Any] = {
     **{"walltime": "5m", "priority": "high", "preemption_class": 7, "name": "other", "concurrency": 1},
     **{"tags": {"a": "c"}, "untag": ["a"]},
     **{"vcluster": "second", "nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1},
-    **{"begin": LATER, "depends_on": "a1", "comment": "x"},
+    **{"begin": LATER, "depends_on": "a1", "comment": "x", "telemetry": {"mode": "debug"}},
 }
 DAG: dict[str, Any] = {"name": "flow", "tenant": "physics", "project": "p1", "vcluster": "second", "cwd": "/srv"}
 

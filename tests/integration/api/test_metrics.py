@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+from lattice.control.work.orders import update_order
 from lattice.core.model.telemetry.modes import Mode
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import MetricAlert, MetricSeries, TelemetryTold
@@ -134,5 +135,57 @@ async def test_figures_and_alerts_are_streamed_until_the_end(world: World) -> No
     assert (figures.data["node"], figures.data["mode"], figures.data["figures"][0]["mean"]) == ("n1", "debug", 1.5)
     assert (alarm.data["rule"], alarm.data["over"]) == ("gpu_idle", False)
     await world.finish(1)
-    assert [event async for event in rest_of(stream)] in ([], ["end"])
+    assert [event async for event in rest_of(stream)] == ["end"]
     await stream.close()
+
+
+@in_world
+async def test_a_mode_is_state_reaches_the_node_and_is_over_by_the_clock(world: World) -> None:
+    await running(world)
+    debug = {"telemetry": {"mode": "debug", "duration": "10m", "interval": "250ms"}}
+    changed = await world.call("PATCH", "/allocations/a1", debug)
+    assert changed.json()["telemetry"]["mode"] == "debug"
+    assert (changed.json()["telemetry"]["interval_s"], changed.json()["telemetry"]["duration_s"]) == (0.25, 600)
+    kept = world.state.allocations[1].telemetry
+    assert kept is not None
+    assert kept.since_ms > 0
+    order = update_order(world.state.allocations[1], "", world.clock.now_ms() + 60_000)
+    assert order.telemetry is not None
+    assert (order.telemetry.mode, order.telemetry.interval_ms) == (Mode.DEBUG, 250)
+    assert 530 < order.telemetry.left_s <= 540
+    late = update_order(world.state.allocations[1], "", world.clock.now_ms() + 700_000)
+    assert late.telemetry is not None
+    assert late.telemetry.mode is Mode.PROD
+    world.clock.ms += 700_000
+    assert (await world.call("GET", "/allocations/a1")).json()["telemetry"]["mode"] == "prod"
+    assert (await world.call("PATCH", "/allocations/a1", {"telemetry": {"mode": "prod"}})).status == 200
+
+
+@in_world
+async def test_modes_that_cannot_be_are_refused_and_change_nothing(world: World) -> None:
+    await running(world)
+    for fields, named in (
+        ({"mode": "loud"}, "telemetry.mode"),
+        ({"mode": "debug", "duration": "25h"}, "24 hours"),
+        ({"mode": "debug", "interval": "50ms"}, "100 ms"),
+        ({"mode": "debug", "interval": "soon"}, "telemetry.interval"),
+        ({"mode": "prod", "duration": "5m"}, "telemetry.duration"),
+        ({"mode": "audit"}, "not supported"),
+    ):
+        answer = await world.call("PATCH", "/allocations/a1", {"telemetry": fields})
+        assert answer.status == 400
+        assert named in answer.json()["error"]["message"]
+    assert world.state.allocations[1].telemetry is None
+    assert (
+        await world.call("PATCH", "/allocations/a1", {"telemetry": {"mode": "debug"}}, token=world.token("bob"))
+    ).status == 403
+
+
+@in_world
+async def test_a_submission_says_how_closely_its_runs_are_measured(world: World) -> None:
+    shown = await world.submit(telemetry={"mode": "debug", "duration": "1h"})
+    assert shown["telemetry"] == {"mode": "debug", "interval_s": 1.0, "duration_s": 3600, "until": None}
+    await world.start_run(1)
+    begun = (await world.call("GET", "/allocations/a1")).json()
+    assert begun["telemetry"]["mode"] == "debug"
+    assert begun["telemetry"]["until"] is not None

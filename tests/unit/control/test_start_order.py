@@ -45,7 +45,7 @@ def order(work: Work) -> StartOrder:
 
 
 # What the start of every run need not say.
-SOMETIMES = {"instance", "restart", "task_index", "task_group_id", "gpus", "memory_mb"}
+SOMETIMES = {"instance", "restart", "task_index", "task_group_id", "gpus", "memory_mb", "telemetry", "checkpoint"}
 # Noted by the node.
 OF_THE_NODE = {"epoch", "attempt", "failures", "streak"}
 

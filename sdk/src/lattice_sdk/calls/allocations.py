@@ -146,7 +146,7 @@ class AllocationCalls:
 
     @operation
     def update(self, allocation_id: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Allocation]:
-        """Change `walltime`, `priority`, `name`, `tags` (those given are set) or `untag` (keys to take away).
+        """Change `walltime`, `priority`, `name`, `tags` (those given are set), `untag` (keys to take away) or `telemetry`.
 
         Of a pending allocation also `vcluster`, `nodes` (with `max_nodes`), `cpus`, `memory`, `gpus`, `begin` ("now" = as soon as possible),
         `depends_on` ("" = on nothing) and, where a Slurm command submitted it, `comment`.

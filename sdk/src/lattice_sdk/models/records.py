@@ -28,6 +28,7 @@ from lattice_sdk.models.runs import (
 )
 from lattice_sdk.models.runs import OutputFiles as OutputFiles
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
+from lattice_sdk.models.telemetry.modes import TelemetryMode, TelemetryRequest
 
 T = TypeVar("T")
 Figure = int | float
@@ -164,6 +165,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     avoided: list[str] = []
     slurm: SlurmRequest | UnsetType = UNSET  # of work that a Slurm command submitted
     session: bool | UnsetType = UNSET  # true: to be worked in by hand
+    telemetry: TelemetryMode | UnsetType = UNSET  # where something else than prod was asked for
     idle_end_s: int | UnsetType = UNSET  # cancelled after this time without use
     no_preempt: bool | UnsetType = UNSET  # true: never taken off its nodes for other work
     preempted: int | UnsetType = UNSET  # how often it was
@@ -558,6 +560,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     readiness_probe: ProbeRequest | None = None
     startup_probe: ProbeRequest | None = None
     drain: str | int | None = None  # how long a stop of an instance waits for requests in flight
+    telemetry: TelemetryRequest | None = None
 
 
 class AllocationFilter(Struct, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ class DeviceTable:
         self, cpus: int, gpus: int, gpu_type: str, topology: NodeTopology, usable_cpus: frozenset[int] | None = None
     ) -> None:
         self._topology = topology
-        self._cpu_count = cpus
+        self.cpu_count = cpus
         self._gpus = frozenset(topology.gpus.indices or range(gpus))
         bindable = frozenset(topology.memory.cpus)
         self._cpus = bindable if bindable <= (usable_cpus or os.sched_getaffinity(0)) else frozenset()
@@ -117,11 +117,15 @@ class DeviceTable:
         return choose_gpus(self._topology.gpus, free, count)
 
     def _assign_cpus(self, order: StartOrder, gpus: tuple[int, ...]) -> tuple[int, ...]:
-        if not 0 < order.cpus < self._cpu_count:
+        if not 0 < order.cpus < self.cpu_count:
             return ()
         free = self._cpus.difference(*(devices.cpus for devices in self._held.values()))
         # Too few when work runs that was started without: better unbound than on others' CPUs.
         return choose_cpus(self._topology.memory, free, order.cpus, gpus) if order.cpus <= len(free) else ()
+
+    @property
+    def gpu_count(self) -> int:
+        return len(self._gpus)
 
     @property
     def memory(self) -> MemoryTopology:
@@ -129,7 +133,7 @@ class DeviceTable:
 
     def cpus_of(self, devices: Devices, order: StartOrder) -> tuple[int, ...]:
         """The CPUs that the run may use, also where it has all of them and is not bound; empty where they are not known."""
-        has_all = not 0 < order.cpus < self._cpu_count
+        has_all = not 0 < order.cpus < self.cpu_count
         return devices.cpus or (tuple(sorted(self._cpus)) if has_all else ())
 
     def environment(self, devices: Devices) -> dict[str, str]:

@@ -92,6 +92,8 @@ class Collector:
             lambda _target: {}
         )  # figures of other sources, such as GPUs
         self.began: list[Callable[[Target], None]] = []
+        self.samples: list[Callable[[Target, dict[Name, float]], None]] = []
+        self.ticks: list[Callable[[], None]] = []  # called in each turn
         self.has_groups = True
 
     async def run(self) -> None:
@@ -103,6 +105,8 @@ class Collector:
                 self.memory.expire(self.now_ms())
                 expire_s = now_s + EXPIRE_EVERY_S
             self._around.ask({"op": "groups"}, self._found)
+            for tick in self.ticks:
+                tick()
             try:
                 await self._measure(now_s)
             except Exception:  # noqa: BLE001 - the loop's edge: figures are not worth the agent
@@ -168,6 +172,8 @@ class Collector:
     def _take(self, target: Target, reading: Reading, now_ms: int) -> None:
         found = figures(target.last, reading, target.cpus) | self.further(target)
         target.last, target.figures = reading, found
+        for sampled in self.samples:
+            sampled(target, found)
         done = target.gathering.add(now_ms, found.items())
         if target.mode is Mode.DEBUG:
             done |= target.gathering.close()

@@ -54,7 +54,7 @@ class AlertView(Struct, frozen=True, kw_only=True):
 
 
 class Followed(Struct, frozen=True, kw_only=True):
-    """A run whose figures follow; event `run`. With a node and a `problem`: this node cannot say them."""
+    """A run whose figures follow; event `run`, or `end` after the last one. With a node and a `problem`: this node cannot say them."""
 
     run: int
     nodes: tuple[str, ...] = ()

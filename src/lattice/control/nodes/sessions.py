@@ -19,6 +19,7 @@ from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.steps.registry import StepRegistry
+from lattice.control.telemetry.reported import ReportedFigures
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePart, RegisterNode, ReportPart, StartPart
 from lattice.core.machine.events import AnyEvent, NodeJudged
@@ -49,6 +50,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.checkpoints import CheckpointReport
 from lattice.ports.nodes.collecting import Share
+from lattice.ports.nodes.telemetry import NodeFigures
 from lattice.ports.quorum.replica import Replica
 
 _log = logging.getLogger(__name__)
@@ -77,6 +79,7 @@ class AgentSessions:
     on_opened: Callable[[str], None]
     on_progress: Callable[[RunKey], None] = lambda _: None
     on_checkpoint: Callable[[str, CheckpointReport], None] = lambda node, report: None
+    figures: ReportedFigures | None = None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
 
     @property
@@ -239,6 +242,10 @@ class AgentSessions:
             return
         standing = Standing(run=key.run, instance=told.instance, ready=told.ready, text=clean_text(told.text))
         self.observations.readiness.note(key.number, node, standing)
+
+    def run_figures(self, node: str, session: int, figures: NodeFigures) -> None:
+        if self.table.current(node, session) is not None and self.figures is not None:
+            self.figures.take(node, figures)
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -174,7 +174,7 @@ class Dispatch:
 
     def _remind(self, node: str, allocation: Allocation) -> None:
         """Tells a node that was away what it may have missed of work that runs there."""
-        self._links.send(node, update_order(allocation, self._mint(allocation)))
+        self._links.send(node, update_order(allocation, self._mint(allocation), self._clock.now_ms()))
         self._send_finish(allocation.number)
         if allocation.paused_at or allocation.paused_ms:
             self._links.send(node, pause_order(allocation))
@@ -189,7 +189,7 @@ class Dispatch:
 
     def _renew(self, node: str, allocation: Allocation) -> None:
         if self._is_renewed(allocation):
-            self._links.send(node, update_order(allocation, self._mint(allocation)))
+            self._links.send(node, update_order(allocation, self._mint(allocation), self._clock.now_ms()))
 
     def _is_renewed(self, allocation: Allocation) -> bool:
         return is_renewed(allocation, most_s=self._settings.token_lifetime_s, grace_s=self._grace_s())
@@ -292,7 +292,7 @@ class Dispatch:
         allocation = self._replica.state.allocations.get(number)
         if allocation is None or not allocation.is_holding:
             return
-        order = update_order(allocation, self._mint(allocation))
+        order = update_order(allocation, self._mint(allocation), self._clock.now_ms())
         for part in allocation.parts:
             if part.phase is not PartPhase.ENDED:
                 self._links.send(part.node, order)

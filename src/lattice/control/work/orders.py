@@ -11,6 +11,7 @@ from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
+from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
 from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.submissions import submission_of
@@ -81,6 +82,8 @@ def start_order(
         early_signal=early_signal(allocation, work),
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
+        telemetry=_first_mode(allocation),
+        vcluster=allocation.vcluster,
         node_cpus=_node_cpus(state, allocation, part.node),
         data=tuple(_data(state, allocation, each) for each in work.data),
         instance=part.instance,
@@ -195,8 +198,32 @@ def finish_order(allocation: Allocation) -> FinishOrder | None:
     return FinishOrder(key=_key(allocation), exit_code=min(first.exit_code, 255))
 
 
-def update_order(allocation: Allocation, token: str) -> UpdateOrder:
-    return UpdateOrder(key=_key(allocation), walltime_s=float(allocation.walltime_s), token=token)
+def update_order(allocation: Allocation, token: str, now_ms: int) -> UpdateOrder:
+    return UpdateOrder(
+        key=_key(allocation),
+        walltime_s=float(allocation.walltime_s),
+        token=token,
+        telemetry=run_mode(allocation, now_ms),
+    )
+
+
+def run_mode(allocation: Allocation, now_ms: int) -> RunMode | None:
+    """How closely the run is measured from now on; None where only ever mode prod was asked for."""
+    asked = allocation.telemetry
+    if asked is None:
+        return None
+    left_s = asked.left_s(now_ms, allocation.started_at)
+    if asked.mode is Mode.DEBUG and not left_s:
+        return RunMode()
+    return RunMode(mode=asked.mode, interval_ms=asked.interval_ms, left_s=left_s)
+
+
+def _first_mode(allocation: Allocation) -> RunMode | None:
+    """At the start of a run, which counts from there unless the mode was asked for while an earlier one ran."""
+    asked = allocation.telemetry
+    if asked is None or asked.since_ms:
+        return None
+    return RunMode(mode=asked.mode, interval_ms=asked.interval_ms, left_s=float(asked.duration_s))
 
 
 def token_lifetime_s(allocation: Allocation, *, most_s: float, grace_s: float) -> int:

@@ -127,6 +127,7 @@ class Scheduling:
         standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
         gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
         data_readiness: Callable[[], Mapping[int, float]] = dict,
+        gpu_use: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -137,6 +138,7 @@ class Scheduling:
         self._standing = standing
         self._gpu_fitness = gpu_fitness
         self._data_readiness = data_readiness
+        self._gpu_use = gpu_use
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -256,6 +258,7 @@ class Scheduling:
             excluded=known.excluded,
             gpu_fitness=self._gpu_fitness(),
             data_readiness=self._data_readiness(),
+            gpu_use=self._gpu_use(),
         )
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:

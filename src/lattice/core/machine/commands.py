@@ -53,6 +53,7 @@ from lattice.core.machine.vocabulary.site_commands import (
 from lattice.core.machine.vocabulary.staging_commands import ClaimCopy, EvictCopy, ReportCopy, SettleData, WantCopy
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.telemetry.modes import Telemetry
 from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy, Restart
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointReason, CheckpointWay, ResumePoint
@@ -101,6 +102,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     data: tuple[str, ...] = ()  # sources that are copied to the hot tier before it starts
     restart: Restart = Restart.NONE  # of a service
     probed: bool = False  # its nodes say when an instance is ready
+    telemetry: Telemetry | None = None  # how closely each run is measured, from its start on
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -284,6 +286,7 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     set_tags: tuple[tuple[str, str], ...] = ()
     drop_tags: tuple[str, ...] = ()
     revision: Revision | None = None  # of work that still waits
+    telemetry: Telemetry | None = None  # how closely it is measured; `since_ms` is given by the log
 
 
 class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True):

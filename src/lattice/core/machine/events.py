@@ -44,6 +44,7 @@ from lattice.core.machine.vocabulary.site_events import (
 from lattice.core.machine.vocabulary.staging_events import AllocationStaged, CopyChanged, CopyForgotten
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.telemetry.modes import Telemetry
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
 from lattice.core.model.work.checkpoints import Checkpoint, NodeCheckpoint, OpenCheckpoint
 from lattice.core.model.work.dags import Dag, DagState
@@ -237,6 +238,7 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
     concurrency: int | None = None  # of a task group, when it was to change
     tags: tuple[tuple[str, str], ...] | None = None  # None = as they were
     revised: Revised | None = None  # of work that waits, when it was to change
+    telemetry: Telemetry | None = None  # None = as it was
 
 
 class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True):

@@ -399,6 +399,7 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
         "tags": old.tags if event.tags is None else event.tags,
         # A new limit may be approached again.
         "limit_noted": old.limit_noted if old.walltime_s == event.walltime_s else 0,
+        "telemetry": old.telemetry if event.telemetry is None else event.telemetry,
     }
     revised = event.revised
     if revised is not None:

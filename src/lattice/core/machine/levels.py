@@ -72,6 +72,8 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         RequeuePolicy.ON_WALLTIME,
         StopIntent.PREEMPT,
         (cmd.SubmitAllocation, "no_preempt"),
+        (cmd.SubmitAllocation, "telemetry"),
+        (cmd.UpdateAllocation, "telemetry"),
         cmd.EvictAllocations,
         cmd.DropEviction,
         Occasion.PREEMPT,

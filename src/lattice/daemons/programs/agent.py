@@ -44,6 +44,7 @@ from lattice.daemons.agent.hardware import BadHardware, Machine, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
+from lattice.daemons.agent.telemetry import add_push_options, push_settings
 from lattice.daemons.programs.version import add_version
 from lattice.observe.log_files import LogFile
 from lattice.observe.logging import LEVELS, configure
@@ -82,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_images(add)
     _add_hooks(add)
     add_listener_option(add)
+    add_push_options(add)
     add_figures_option(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
     add("--log-file", default="", metavar="FILE", help="file for log messages, reopened on SIGHUP (default: stderr)")
@@ -368,6 +370,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
     return Settings(
         state_dir=options.state_dir.absolute(),
         facts=facts,
+        push=push_settings(options, facts),
         policy=policy,
         retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
         output_limit=options.output_limit,
@@ -498,12 +501,12 @@ def choose_store(directory: Path | None) -> ObjectStore | None:
 
 async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
     """Runs the agent until SIGTERM or SIGINT; the shim and all workloads keep running."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
     driver = Driver(settings, store)
+    driver.telemetry.push_to(settings.push)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()

@@ -30,6 +30,7 @@ from lattice.control.nodes.wiping import Wiping
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
+from lattice.control.telemetry.reported import ReportedFigures
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
@@ -100,14 +101,13 @@ class Loops:
         finalizing: Finalizing | None = None,
     ) -> None:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
-        self._metrics = metrics
-        self._clock = clock
+        self._metrics, self._clock = metrics, clock
         self._began_s = clock.monotonic_s()
         self.finalizing = finalizing
         self.uploads = uploads
         self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
         self.auditing = auditing
-        self.observations = Observations()
+        self.observations, self.figures = Observations(), ReportedFigures(clock)
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
         self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
         self.energy = _energy_prices(config)
@@ -121,6 +121,7 @@ class Loops:
             lambda: self.conformance.standing(),
             self.inventories.gpu_fitness,
             lambda: self.staging.readiness(),
+            self.figures.gpu_use,
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
@@ -161,6 +162,7 @@ class Loops:
             collectors=self.collectors,
             health=self.health,
             inventories=self.inventories,
+            figures=self.figures,
             on_opened=self._node_opened,
             on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),
             on_checkpoint=self.checkpoints.report,

@@ -18,6 +18,7 @@ from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed
+from lattice.core.model.telemetry.modes import RunMode
 from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.checkpoints import CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import Share
@@ -175,6 +176,8 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     restart: str = ""  # always, on_failure, never; empty = not a service
     drain_s: float = 0.0  # how long a stop waits for requests in flight before SIGTERM
     probes: tuple[ProbeOrder, ...] = ()
+    telemetry: RunMode | None = None  # from the start on; None = mode prod
+    vcluster: str = ""  # for the labels of what is measured
     exposes: tuple[NamedPort, ...] = ()
     # Noted by the node.
     epoch: int = 0  # the history of the cluster in which the order came, 0 = not known
@@ -199,6 +202,7 @@ class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
     key: RunKey
     walltime_s: float
     token: str = ""  # empty: the run keeps the one it has
+    telemetry: RunMode | None = None  # None: as it is measured now
 
 
 class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):

@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode
-from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.agents import AgentSink, RunKey
 
 NOT_MEASURED = "is not measured on this node"
 
@@ -72,15 +72,6 @@ class TelemetryLinks(Protocol):
         ...
 
 
-class TelemetryOrder(Struct, frozen=True, kw_only=True):
-    """How closely a run, without a key the node, is measured, and for how much longer."""
-
-    key: RunKey | None = None
-    mode: Mode = Mode.PROD
-    interval_ms: int = DEFAULT_INTERVAL_MS
-    left_s: float = 0.0
-
-
 class RunFigure(Struct, frozen=True, kw_only=True):
     """The last figures of a run on a node, without a key of the node: equally long lists."""
 
@@ -101,3 +92,11 @@ class NodeFigures(Struct, frozen=True, kw_only=True):
 
     runs: tuple[RunFigure, ...] = ()
     alerts: tuple[NodeAlert, ...] = ()
+
+
+class NodeSink(AgentSink, Protocol):
+    """All that agents report to, figures included."""
+
+    def run_figures(self, node: str, session: int, figures: NodeFigures) -> None:
+        """Takes note of the last figures of the node and its runs."""
+        ...

@@ -9,6 +9,7 @@ from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthRe
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
+from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import (
     CachedImage,
@@ -92,11 +93,13 @@ CHECKPOINT_RUN = Plan(CheckpointOrder, pb.CheckpointRun, RUN_KEY)
 DATA_MOUNT = Plan(DataOrder, pb.RunData)
 STAGE_OUT = Plan(StageOutOrder, pb.RunStageOut)
 PROBE = Plan(ProbeOrder, pb.Probe, unknown={"kind": ProbeKind.READINESS, "type": ProbeType.TCP})
+RUN_MODE = Plan(RunMode, pb.RunMode, unknown={"mode": Mode.PROD})
 START_RUN = Plan(
     StartOrder,
     pb.StartRun,
     RUN_KEY,
     CHECKPOINT_SETUP,
+    RUN_MODE,
     RUN_FILES,
     EARLY_SIGNAL,
     IMAGE,
@@ -121,7 +124,7 @@ LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI, S
 RUN_ORDERS: dict[str, Plan[Any, Any]] = {
     "start_run": START_RUN,
     "stop_run": Plan(StopOrder, pb.StopRun, RUN_KEY),
-    "update_run": Plan(UpdateOrder, pb.UpdateRun, RUN_KEY),
+    "update_run": Plan(UpdateOrder, pb.UpdateRun, RUN_KEY, RUN_MODE),
     "signal_run": Plan(SignalRunOrder, pb.SignalRun, RUN_KEY),
     "finish_run": Plan(FinishOrder, pb.FinishRun, RUN_KEY),
     "pause_run": Plan(PauseOrder, pb.PauseRun, RUN_KEY),

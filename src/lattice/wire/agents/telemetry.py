@@ -8,7 +8,6 @@ from lattice.ports.nodes.telemetry import (
     NodeFigures,
     RunFigure,
     TelemetryAsk,
-    TelemetryOrder,
     TelemetryTold,
 )
 from lattice.wire.agents.messages import RUN_KEY
@@ -17,7 +16,6 @@ from lattice.wire.pb import agent_pb2 as pb
 
 _TICKET = {"ticket": "the link gives and takes it"}
 TELEMETRY_ASK = Plan(TelemetryAsk, pb.AskTelemetry, RUN_KEY, apart=_TICKET)
-TELEMETRY_ORDER = Plan(TelemetryOrder, pb.SetTelemetry, RUN_KEY, unknown={"mode": Mode.PROD})
 METRIC_SERIES = Plan(MetricSeries, pb.MetricSeries)
 METRIC_ALERT = Plan(MetricAlert, pb.MetricAlert)
 TELEMETRY_TOLD = Plan(

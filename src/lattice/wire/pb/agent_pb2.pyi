@@ -152,7 +152,7 @@ class AgentMessage(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "set_telemetry", "checkpoint_run")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_telemetry", "stop_telemetry", "checkpoint_run")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -184,7 +184,6 @@ class ServerMessage(_message.Message):
     PONG_FIELD_NUMBER: _ClassVar[int]
     ASK_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     STOP_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
-    SET_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_RUN_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
@@ -217,9 +216,8 @@ class ServerMessage(_message.Message):
     pong: Pong
     ask_telemetry: AskTelemetry
     stop_telemetry: StopTelemetry
-    set_telemetry: SetTelemetry
     checkpoint_run: CheckpointRun
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., set_telemetry: _Optional[_Union[SetTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ...) -> None: ...
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ...) -> None: ...
 
 class OpenBulk(_message.Message):
     __slots__ = ("ticket", "purpose")
@@ -472,7 +470,7 @@ class Pong(_message.Message):
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -521,6 +519,8 @@ class StartRun(_message.Message):
     RESTART_FIELD_NUMBER: _ClassVar[int]
     DRAIN_S_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -562,7 +562,9 @@ class StartRun(_message.Message):
     restart: str
     drain_s: float
     probes: _containers.RepeatedCompositeFieldContainer[Probe]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ...) -> None: ...
+    telemetry: RunMode
+    vcluster: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")
@@ -595,6 +597,16 @@ class RunStageOut(_message.Message):
     source: str
     target: str
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+
+class RunMode(_message.Message):
+    __slots__ = ("mode", "interval_ms", "left_s")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    mode: TelemetryMode
+    interval_ms: int
+    left_s: float
+    def __init__(self, mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., left_s: _Optional[float] = ...) -> None: ...
 
 class Probe(_message.Message):
     __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold")
@@ -791,14 +803,16 @@ class StopRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class UpdateRun(_message.Message):
-    __slots__ = ("key", "walltime_s", "token")
+    __slots__ = ("key", "walltime_s", "token", "telemetry")
     KEY_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     walltime_s: float
     token: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., walltime_s: _Optional[float] = ..., token: _Optional[str] = ...) -> None: ...
+    telemetry: RunMode
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., walltime_s: _Optional[float] = ..., token: _Optional[str] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ...) -> None: ...
 
 class RunReports(_message.Message):
     __slots__ = ("reports",)
@@ -1417,18 +1431,6 @@ class StopTelemetry(_message.Message):
     TICKET_FIELD_NUMBER: _ClassVar[int]
     ticket: int
     def __init__(self, ticket: _Optional[int] = ...) -> None: ...
-
-class SetTelemetry(_message.Message):
-    __slots__ = ("key", "mode", "interval_ms", "left_s")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
-    LEFT_S_FIELD_NUMBER: _ClassVar[int]
-    key: RunKey
-    mode: TelemetryMode
-    interval_ms: int
-    left_s: float
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., left_s: _Optional[float] = ...) -> None: ...
 
 class TelemetryTold(_message.Message):
     __slots__ = ("ticket", "error", "sources", "mode", "interval_ms", "now_ms", "series", "alerts", "ended")

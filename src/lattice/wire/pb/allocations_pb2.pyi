@@ -146,6 +146,16 @@ class NotifyRequest(_message.Message):
     each_task: bool
     def __init__(self, on_text: _Optional[str] = ..., on: _Optional[_Iterable[str]] = ..., to: _Optional[_Iterable[str]] = ..., each_task: _Optional[bool] = ...) -> None: ...
 
+class TelemetryFields(_message.Message):
+    __slots__ = ("mode", "duration", "interval")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    duration: str
+    interval: str
+    def __init__(self, mode: _Optional[str] = ..., duration: _Optional[str] = ..., interval: _Optional[str] = ...) -> None: ...
+
 class AlternativeFields(_message.Message):
     __slots__ = ("ref", "condition", "delay")
     REF_FIELD_NUMBER: _ClassVar[int]
@@ -233,7 +243,7 @@ class ProbeRequest(_message.Message):
     def __init__(self, probe_type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_secs: _Optional[int] = ..., initial_delay_secs: _Optional[int] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., timeout_secs: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "telemetry", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -283,6 +293,7 @@ class SubmitRequest(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     MUTEX_FIELD_NUMBER: _ClassVar[int]
@@ -331,6 +342,7 @@ class SubmitRequest(_message.Message):
     idle_end: str
     expose: _containers.RepeatedCompositeFieldContainer[ExposedPort]
     notify: NotifyRequest
+    telemetry: TelemetryFields
     depends_on_text: str
     depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
     mutex: str
@@ -344,7 +356,7 @@ class SubmitRequest(_message.Message):
     readiness_probe: ProbeRequest
     startup_probe: ProbeRequest
     drain: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryFields, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -479,6 +491,18 @@ class ServiceView(_message.Message):
     reason: str
     instances: _containers.RepeatedCompositeFieldContainer[InstanceView]
     def __init__(self, restart: _Optional[str] = ..., wanted: _Optional[int] = ..., ready: _Optional[int] = ..., restarts: _Optional[int] = ..., reason: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[InstanceView, _Mapping]]] = ...) -> None: ...
+
+class TelemetryView(_message.Message):
+    __slots__ = ("mode", "interval_s", "duration_s", "until")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    interval_s: float
+    duration_s: int
+    until: str
+    def __init__(self, mode: _Optional[str] = ..., interval_s: _Optional[float] = ..., duration_s: _Optional[int] = ..., until: _Optional[str] = ...) -> None: ...
 
 class TaskCounts(_message.Message):
     __slots__ = ("size", "pending", "running", "completed", "failed", "cancelled", "concurrency", "pending_indices")
@@ -688,7 +712,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[ProbeView, _Mapping]]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "telemetry", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -752,6 +776,7 @@ class AllocationView(_message.Message):
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
@@ -813,12 +838,13 @@ class AllocationView(_message.Message):
     expose: _containers.RepeatedCompositeFieldContainer[ExposedView]
     checkpoint: CheckpointStanding
     service: ServiceView
+    telemetry: TelemetryView
     tasks: TaskCounts
     details: DetailsView
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., service: _Optional[_Union[ServiceView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., service: _Optional[_Union[ServiceView, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -862,7 +888,7 @@ class SubmitResponse(_message.Message):
     def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
 
 class Submission(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "telemetry", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -912,6 +938,7 @@ class Submission(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     MUTEX_FIELD_NUMBER: _ClassVar[int]
@@ -960,6 +987,7 @@ class Submission(_message.Message):
     idle_end: str
     expose: _containers.RepeatedCompositeFieldContainer[ExposedPort]
     notify: NotifyRequest
+    telemetry: TelemetryFields
     depends_on_text: str
     depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
     mutex: str
@@ -973,7 +1001,7 @@ class Submission(_message.Message):
     readiness_probe: ProbeRequest
     startup_probe: ProbeRequest
     drain: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryFields, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class SubmitBatchRequest(_message.Message):
     __slots__ = ("submissions", "request_id")
@@ -2113,7 +2141,7 @@ class GetCheckpointRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., n: _Optional[int] = ..., wait: _Optional[float] = ...) -> None: ...
 
 class UpdateRequest(_message.Message):
-    __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name", "concurrency", "tags", "untag", "vcluster", "nodes", "max_nodes", "cpus", "memory", "gpus", "begin", "depends_on", "comment")
+    __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name", "concurrency", "tags", "untag", "vcluster", "nodes", "max_nodes", "cpus", "memory", "gpus", "begin", "depends_on", "comment", "telemetry")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2139,6 +2167,7 @@ class UpdateRequest(_message.Message):
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     walltime: str
@@ -2157,10 +2186,11 @@ class UpdateRequest(_message.Message):
     begin: str
     depends_on: str
     comment: str
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., begin: _Optional[str] = ..., depends_on: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
+    telemetry: TelemetryFields
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., begin: _Optional[str] = ..., depends_on: _Optional[str] = ..., comment: _Optional[str] = ..., telemetry: _Optional[_Union[TelemetryFields, _Mapping]] = ...) -> None: ...
 
 class CreateSessionRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "telemetry", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2210,6 +2240,7 @@ class CreateSessionRequest(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     MUTEX_FIELD_NUMBER: _ClassVar[int]
@@ -2258,6 +2289,7 @@ class CreateSessionRequest(_message.Message):
     idle_end: str
     expose: _containers.RepeatedCompositeFieldContainer[ExposedPort]
     notify: NotifyRequest
+    telemetry: TelemetryFields
     depends_on_text: str
     depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
     mutex: str
@@ -2271,7 +2303,7 @@ class CreateSessionRequest(_message.Message):
     readiness_probe: ProbeRequest
     startup_probe: ProbeRequest
     drain: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryFields, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ...) -> None: ...
 
 class SessionTerminal(_message.Message):
     __slots__ = ("id", "step", "node", "state", "started_at", "ends_session")
@@ -2397,7 +2429,7 @@ class OpenSessionTerminalRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class DagAllocation(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain", "id", "nodes", "walltime")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "telemetry", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain", "id", "nodes", "walltime")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2447,6 +2479,7 @@ class DagAllocation(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     MUTEX_FIELD_NUMBER: _ClassVar[int]
@@ -2498,6 +2531,7 @@ class DagAllocation(_message.Message):
     idle_end: str
     expose: _containers.RepeatedCompositeFieldContainer[ExposedPort]
     notify: NotifyRequest
+    telemetry: TelemetryFields
     depends_on_text: str
     depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
     mutex: str
@@ -2514,7 +2548,7 @@ class DagAllocation(_message.Message):
     id: str
     nodes: str
     walltime: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., scratch: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[int] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., idle_end: _Optional[str] = ..., expose: _Optional[_Iterable[_Union[ExposedPort, _Mapping]]] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryFields, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., checkpoint: _Optional[_Union[CheckpointFields, _Mapping]] = ..., resume_from: _Optional[str] = ..., dry_run: _Optional[bool] = ..., data: _Optional[_Union[DataRequest, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
 
 class SubmitDagRequest(_message.Message):
     __slots__ = ("allocations", "name", "request_id", "tenant", "project", "vcluster", "cwd")

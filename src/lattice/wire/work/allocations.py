@@ -36,6 +36,7 @@ from lattice.wire.work.dependencies import dependencies_text
 from lattice.wire.work.exposure import ExposedView, exposed_views
 from lattice.wire.work.run_files import OutputFiles
 from lattice.wire.work.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
+from lattice.wire.work.telemetry import TelemetryView, telemetry_view
 from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -253,6 +254,9 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     expose: tuple[ExposedView, ...] | UnsetType = UNSET  # ports that have names
     checkpoint: CheckpointStanding | UnsetType = UNSET  # of work that writes checkpoints, or began with one
     service: ServiceView | UnsetType = UNSET  # of a service: its instances
+    telemetry: TelemetryView | UnsetType = (
+        UNSET  # how closely it is measured, where something else than prod was asked for
+    )
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -337,6 +341,14 @@ def allocation_view(
     readiness: ReadinessBoard = _NOBODY,
 ) -> AllocationView:
     """The JSON shape of an allocation or a single task; `readiness` is what nodes said of its instances."""
+    view = _record_view(record, now_ms, explained, readiness, archived=archived)
+    measured = telemetry_view(record, now_ms)
+    return view if measured is None else msgspec.structs.replace(view, telemetry=measured)
+
+
+def _record_view(
+    record: Allocation, now_ms: int, explained: str, readiness: ReadinessBoard, *, archived: bool
+) -> AllocationView:
     group = record.group
     service = service_view(record, readiness) if record.restart is not Restart.NONE else UNSET
     return AllocationView(

@@ -39,6 +39,7 @@ from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
 from lattice.wire.work.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
+from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 PRIORITIES = {"low": 2, "normal": 5, "high": 8}
 TOPOLOGIES = ("", "tight", "any")
@@ -152,6 +153,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     idle_end: Short | int | None = None  # cancelled after this time without input, step or use of a CPU
     expose: list[ExposedPort] = []  # ports that have names, and who may reach them
     notify: NotifyRequest | None = None
+    telemetry: TelemetryFields | None = None  # how closely each run is measured, from its start on
     depends_on: TaskList | list[DependencyFields] = ""
     mutex: str = ""  # one at a time of those with this name
     deadline: Short | None = None
@@ -255,6 +257,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)),
         restart=restart_of(life.restart, life.type),
         probed=any(probe.kind is not ProbeKind.LIVENESS for probe in work.probes),
+        telemetry=read_telemetry(wanted.telemetry),
     )
 
 

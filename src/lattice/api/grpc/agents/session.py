@@ -25,10 +25,12 @@ from lattice.api.grpc.agents.messages import (
     step_report_of,
     use_of,
 )
+from lattice.api.grpc.agents.telemetry import figures_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.pacing import in_thread
-from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
+from lattice.ports.nodes.agents import Greeting, Registration, RegistrationRefused, Report
+from lattice.ports.nodes.telemetry import NodeSink
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Identity, Unauthenticated, Verifier
@@ -144,7 +146,7 @@ def parsed(message: bytes) -> pb.AgentMessage:
 class LocalRegistrar:
     """Agents register at this server's own service, for as long as it leads."""
 
-    def __init__(self, verifier: Verifier, service: AgentSink, links: AgentLinkTable) -> None:
+    def __init__(self, verifier: Verifier, service: NodeSink, links: AgentLinkTable) -> None:
         self.verifier = verifier
         self.service = service
         self.links = links
@@ -287,7 +289,7 @@ class LocalSession:
                 link.take_input(message.step_input_taken)
             case "measured" | "images_told" | "telemetry_told":
                 _take_answer(message, link)
-            case "inventory" | "health_report" | "start_progress" | "ping" | "readiness":
+            case "inventory" | "health_report" | "start_progress" | "ping" | "readiness" | "run_figures":
                 self._take_standing(message, link)
             case "confirmed":
                 if message.confirmed.session == self._session:
@@ -307,6 +309,9 @@ class LocalSession:
         """What the node is, how its checks stand, how far its starts are, and how far away this server is."""
         if message.HasField("ping"):
             link.put(pb.ServerMessage(pong=pb.Pong(number=message.ping.number)))
+            return
+        if message.HasField("run_figures"):
+            self._service.run_figures(self._node, self._session, figures_of(message.run_figures))
             return
         if message.HasField("start_progress"):
             self._service.start_progress(self._node, self._session, START_PROGRESS.read(message.start_progress))

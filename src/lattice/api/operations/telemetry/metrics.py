@@ -243,6 +243,8 @@ async def _events(
     while True:
         found = context.state.find(number)
         if found is None or found.is_terminal:
+            # Without it a client would take the stream up again.
+            yield ServerEvent(Followed(run=last[0]), event="end")
             return
         refuse_sensitive(context, found)
         run = (found.run, frozenset(found.nodes))

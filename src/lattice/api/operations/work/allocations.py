@@ -31,6 +31,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name, check_names, check_tags, parse_tag
 from lattice.wire.work.allocations import AllocationView, CancelAnswer, decode_work, details_view
 from lattice.wire.work.submissions import priority_class, walltime_s
+from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 
 class GetAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,6 +77,7 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     begin: Short | None = None  # "now" = as soon as possible
     depends_on: TaskList | None = None  # "" = on nothing any more
     comment: str | None = None  # of work of a Slurm command
+    telemetry: TelemetryFields | None = None  # how closely it is measured from now on
 
 
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,8 +172,9 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         wanted = priority_class(wanted, "preemption_class")
     changes = (request.walltime, wanted, request.name, request.concurrency, request.tags or None, request.untag or None)
     requested = PendingChanges(**{name: getattr(request, name) for name in PendingChanges.__struct_fields__})
-    if all(change is None for change in changes) and requested == PendingChanges():
-        raise BadField("", "nothing to change", hint=f"give walltime, priority, name, tags or {_PENDING}")
+    telemetry = read_telemetry(request.telemetry)
+    if telemetry is None and all(change is None for change in changes) and requested == PendingChanges():
+        raise BadField("", "nothing to change", hint=f"give walltime, priority, name, tags, telemetry or {_PENDING}")
     walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
     name = None if request.name is None else check_name(request.name, "name")
     found = await find(context, request.id, Permission.CHANGE)
@@ -185,6 +188,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         set_tags=check_tags(request.tags),
         drop_tags=check_names(request.untag, "untag"),
         revision=await revision_of(context, found.head, requested),
+        telemetry=telemetry,
     )
     command, warnings = await screen_update(context, found.head, command)
     view = await _change(context, found, command, request.request_id)

@@ -1,15 +1,20 @@
 """`lattice watch`: changes of state as they happen; of named allocations until the last has ended."""
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import show_line
+from lattice_sdk.errors import LatticeError
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP, Allocation
 from lattice_sdk.streams import Watch
+
+LAST_CHANGE_S = 5.0  # the end of the work may be seen a little later than that of its figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +25,7 @@ class Options:
     project: str = ""
     tag: tuple[str, ...] = ()
     what: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     alerts_only: bool = False
 
 
@@ -36,12 +42,19 @@ def fill(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="watch only this kind: allocation, dag, node, tenant, project, vcluster, service, ...; may be repeated",
     )
-    add("--alerts-only", action="store_true", help="not supported by this version")
+    add(
+        "--metrics",
+        action="append",
+        default=[],
+        metavar="NAME,...",
+        help="of one allocation: also these metrics as they are measured, and alerts; may be repeated",
+    )
+    add("--alerts-only", action="store_true", help="of one allocation: only alerts about what it uses")
 
 
 def run(options: Options, context: Context) -> int:
-    if options.alerts_only:
-        raise UsageError("--alerts-only is not supported by this version of Lattice")
+    if options.metrics or options.alerts_only:
+        return _with_figures(options, context)
     # The stream is opened before the states are read: no change falls between the two.
     stream = context.client.watch(
         options.ids,
@@ -56,6 +69,45 @@ def run(options: Options, context: Context) -> int:
         return _follow(stream, options.ids, context)
     finally:
         stream.close()
+
+
+def _with_figures(options: Options, context: Context) -> int:
+    """Figures and alerts of one allocation beside its changes of state, or alerts alone."""
+    from lattice.cli.commands.telemetry.top import show_event
+
+    if len(options.ids) != 1:
+        raise UsageError(
+            "--metrics and --alerts-only need one allocation", hint="use `lattice watch ID --metrics=NAME`"
+        )
+    if options.metrics and options.alerts_only:
+        raise UsageError("--metrics and --alerts-only exclude each other")
+    figures = context.client.stream_metrics(options.ids[0], options.metrics, alerts_only=options.alerts_only)
+    if options.alerts_only:
+        try:
+            for event in figures:
+                show_event(event, context)
+        finally:
+            figures.close()
+        return OK
+    second = context.connect()
+    states = second.watch(options.ids, since=options.since)
+    beside = Thread(target=_quietly, args=(states, options.ids, context), daemon=True)
+    beside.start()
+    try:
+        for event in figures:
+            show_event(event, context)
+        beside.join(LAST_CHANGE_S)
+    finally:
+        figures.close()
+        states.stop()
+        second.close()
+    return OK
+
+
+def _quietly(states: Watch, ids: tuple[str, ...], context: Context) -> None:
+    """In a thread of its own: what goes wrong with one stream goes wrong with the other, which says it."""
+    with suppress(LatticeError, OSError):
+        _follow(states, ids, context)
 
 
 def _follow(stream: Watch, ids: tuple[str, ...], context: Context) -> int:

@@ -19,7 +19,7 @@ MIN_DURATION_S = 1
 class Mode(StrEnum):
     PROD = "prod"  # windows of 30 s
     DEBUG = "debug"  # every sample, for a limited time
-    AUDIT = "audit"  # as prod; what sensitive work touches is in the audit log
+    AUDIT = "audit"  # as prod, with the files that sensitive work touches; refused until nodes can say these
 
 
 class Telemetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +38,26 @@ class Telemetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(0.0, self.duration_s - (now_ms - begun) / 1000)
 
 
-NO_TELEMETRY = Telemetry()
+class RunMode(Struct, frozen=True, kw_only=True, gc=False):
+    """How closely a run is measured, and for how much longer; the node returns to prod by itself."""
+
+    mode: Mode = Mode.PROD
+    interval_ms: int = DEFAULT_INTERVAL_MS
+    left_s: float = 0.0
+
+
+class BadMode(ValueError):
+    """Says what is wrong with a mode that was asked for."""
+
+
+def check_mode(asked: Telemetry) -> None:
+    """Raises BadMode for what cannot be carried out."""
+    if asked.mode is Mode.AUDIT:
+        raise BadMode("mode audit is not supported by this version: nodes do not report which files work touches")
+    if asked.mode is Mode.DEBUG and not MIN_DURATION_S <= asked.duration_s <= MAX_DURATION_S:
+        raise BadMode(f"debug lasts from 1 second to 24 hours, not {asked.duration_s} s")
+    if not MIN_INTERVAL_MS <= asked.interval_ms <= MAX_INTERVAL_MS:
+        raise BadMode(f"the interval lies between 100 ms and 10 s, not {asked.interval_ms} ms")
 
 
 def in_force(asked: Telemetry | None, now_ms: int, started_ms: int) -> Mode:

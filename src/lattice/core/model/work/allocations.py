@@ -9,6 +9,7 @@ from lattice.core.model import intervals
 from lattice.core.model.data.copies import DataUse
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.telemetry.modes import Telemetry
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import NO_CHECKPOINTS, Checkpoints
 from lattice.core.model.work.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
@@ -242,6 +243,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     last_instance: int = 0  # the highest number of an instance of this run
     left_restarts: int = 0  # of instances that are gone
     left: tuple[str, ...] = ()  # nodes that instances left last, the newest first
+    telemetry: Telemetry | None = None  # how closely it is measured; None = mode prod
 
     @property
     def is_running(self) -> bool:

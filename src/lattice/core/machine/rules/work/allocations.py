@@ -3,6 +3,8 @@
 See docs/architecture/core.md.
 """
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
@@ -12,6 +14,7 @@ from lattice.core.machine.rules.work.tags import changed_tags, check_tags
 from lattice.core.machine.rules.work.tasks import materialise, task_records
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.telemetry.modes import BadMode, Telemetry, check_mode
 from lattice.core.model.work.allocations import Allocation, AllocationState, Hold
 
 Events = tuple[ev.AnyEvent, ...]
@@ -104,6 +107,7 @@ def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rej
         _check_update(state, allocation, command)
         or check_tags(allocation, command)
         or ranges.check_concurrency(group, command)
+        or telemetry_refusal(command.telemetry)
     )
     if refusal is not None:
         return refusal
@@ -120,8 +124,22 @@ def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rej
         concurrency=command.concurrency,
         tags=changed_tags(allocation.tags, command),
         revised=revised,
+        telemetry=None
+        if command.telemetry is None
+        else replace(command.telemetry, since_ms=at if allocation.is_holding else 0),
     )
     return (*released, updated)
+
+
+def telemetry_refusal(asked: Telemetry | None) -> Rejected | None:
+    """Why a mode cannot be carried out."""
+    if asked is None:
+        return None
+    try:
+        check_mode(asked)
+    except BadMode as error:
+        return Rejected(code="invalid", message=str(error))
+    return None
 
 
 def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAllocation) -> Rejected | None:

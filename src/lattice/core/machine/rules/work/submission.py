@@ -22,6 +22,7 @@ from lattice.core.machine.rules.work import dependencies, notifications, quotas,
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Tenant, Vcluster
+from lattice.core.model.telemetry.modes import BadMode, check_mode
 from lattice.core.model.units import format_duration
 from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, Restart, TaskGroup
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
@@ -260,6 +261,7 @@ def _record(
         idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
         no_preempt=command.no_preempt,
         exposes=command.exposes,
+        telemetry=command.telemetry,
         dag=batch.dag,
         dag_ref=dag_ref,
         checkpoints=checkpoints.checkpoints_of(command, at),
@@ -288,6 +290,11 @@ def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
         return _invalid("only services are started again", f"restart {command.restart}")
     if command.idle_end_s < 0:
         return _invalid("idle_end must be positive")
+    if command.telemetry is not None:
+        try:
+            check_mode(command.telemetry)
+        except BadMode as error:
+            return _invalid(str(error))
     if any(step < 1 or first < 0 or last < first for first, last, step in command.tasks):
         return _invalid("task ranges must rise and start at 0 or above")
     if size > MAX_TASKS or command.concurrency < 0:

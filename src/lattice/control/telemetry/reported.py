@@ -1,0 +1,69 @@
+"""The last figures that nodes reported of their runs and of themselves: what the leader may decide by, and nothing more.
+
+A figure that is two windows old is not known any more. Nothing of it is in the log; a new leader begins with nothing.
+"""
+
+from collections.abc import Mapping
+
+from lattice.core.model.telemetry.catalogue import merged
+from lattice.core.model.telemetry.windows import WINDOW_MS
+from lattice.ports.clock import Clock
+from lattice.ports.nodes.telemetry import NodeFigures
+
+FRESH_S = 2 * WINDOW_MS / 1000
+MAX_ENTRIES = 200_000
+
+
+class ReportedFigures:
+    """By allocation and by node. `of_allocation` is for those who scale work, `gpu_use` for the scheduler."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
+        self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
+        self._nodes: dict[str, tuple[float, dict[str, float]]] = {}
+
+    def take(self, node: str, told: NodeFigures) -> None:
+        """What a node says; what it said before of the same run is forgotten."""
+        now_s = self._clock.monotonic_s()
+        for each in told.runs:
+            figures = dict(zip(each.metrics, each.values, strict=True))
+            if each.key is None:
+                self._nodes[node] = (now_s, figures)
+                continue
+            key = (each.key.number, each.key.run, node)
+            self._runs.pop(key, None)
+            self._runs[key] = (now_s, figures)
+            self._numbers.setdefault(each.key.number, {})[key] = None
+        while self._runs and (len(self._runs) > MAX_ENTRIES or not self._is_fresh(next(iter(self._runs.values()))[0])):
+            key = next(iter(self._runs))
+            del self._runs[key]
+            of_number = self._numbers[key[0]]
+            del of_number[key]
+            if not of_number:
+                del self._numbers[key[0]]
+
+    def of_allocation(self, number: int, run: int) -> Mapping[str, float]:
+        """The figures of one run over all its nodes, such as cpu_utilization (percent), memory_used (bytes) and gpu_utilization.
+
+        Only those that are fresh; nothing when no node has reported.
+        """
+        found: dict[str, list[float]] = {}
+        for key in self._numbers.get(number, {}):
+            at_s, figures = self._runs[key]
+            if key[1] == run and self._is_fresh(at_s):
+                for metric, value in figures.items():
+                    found.setdefault(metric, []).append(value)
+        together = {metric: merged(metric, values) for metric, values in found.items()}
+        return {metric: value for metric, value in together.items() if value is not None}
+
+    def gpu_use(self) -> dict[str, float]:
+        """By node, as a fraction; only of nodes that reported lately."""
+        return {
+            node: min(1.0, max(0.0, figures["gpu_utilization"] / 100))
+            for node, (at_s, figures) in self._nodes.items()
+            if "gpu_utilization" in figures and self._is_fresh(at_s)
+        }
+
+    def _is_fresh(self, at_s: float) -> bool:
+        return self._clock.monotonic_s() - at_s <= FRESH_S
