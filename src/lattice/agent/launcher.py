@@ -71,15 +71,15 @@ class Surroundings(Protocol):
 
 
 def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchHook]:
-    """The hooks of this node, in the order in which they prepare a run. Images come before what may hide the cache."""
+    """The hooks of this node, in the order in which they prepare a run. Images and data come before what may hide where they lie."""
     hooks: list[LaunchHook] = []
     if settings.hooks.has_prologue or settings.hooks.has_epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
     hooks.append(ImagesHook(containers.fetcher))
+    hooks.append(DataHook(settings.data))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
     hooks.append(CheckpointHook(settings.state_dir))
-    hooks.append(DataHook(settings.data))
     hooks.append(ContainerHook(containers))
     return hooks
 

@@ -4,12 +4,19 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from lattice.agent.containers.node import NodeContainers
 from lattice.agent.hooks.data import DataHook, DataSettings, directory_features
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
+from lattice.agent.launcher import launch_hooks
+from lattice.agent.machine.state import Retention
+from lattice.agent.messages import NodeFacts
+from lattice.agent.runs.launch import AccountPolicy
+from lattice.agent.settings import Settings
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.ports.nodes.data import DataOrder
 
@@ -108,6 +115,22 @@ def test_only_folders_of_root_are_mounted_on(base: Path, tmp_path: Path) -> None
     base.chmod(0o777)
     with pytest.raises(RunImpossible, match="belongs to a user"):
         mounted(base, DataOrder(source=source, target=str(base)))
+
+
+def test_data_is_mounted_before_scratch_hides_tmp(tmp_path: Path) -> None:
+    """The hot tier, or a source, may lie in /tmp; a run that shares a node has another /tmp from then on."""
+    facts = cast("NodeFacts", SimpleNamespace(node_id="n1", cpus=4))
+    settings = Settings(
+        state_dir=tmp_path,
+        facts=facts,
+        policy=AccountPolicy(agent_uid=0, agent_user="root"),
+        retention=Retention(),
+        output_limit=1,
+        grace_s=1.0,
+        scratch_dir=tmp_path / "scratch",
+    )
+    names = [hook.name for hook in launch_hooks(settings, cast("NodeContainers", SimpleNamespace(fetcher=None)))]
+    assert names.index("data") < names.index("scratch")
 
 
 def test_a_node_offers_data_when_its_shim_can_mount_it() -> None:

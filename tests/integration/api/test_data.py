@@ -1,0 +1,106 @@
+"""Data over REST: what is refused before anything changes, who sees which source, and what movers may."""
+
+from typing import Any
+
+from lattice.control.data.staging import Staging, StagingSettings
+from lattice.core.machine.commands import RaiseLevel
+from lattice.core.machine.levels import NEWEST
+from lattice.ports.data.tiers import DataTiers, WarmTier
+from tests.integration.api.world import World, in_world
+
+SET = "file:///warm/set"
+MOUNT = {"source": SET, "target": "/data/set", "tier_hint": "hot"}
+
+
+async def staged(world: World) -> None:
+    """A site with a directory for all, a bucket for others, and a hot tier."""
+    if world.replica.state.level < NEWEST:
+        await world.replica.propose(RaiseLevel(level=NEWEST), actor="test")
+    world.services.staging = Staging(world.replica, world.clock, StagingSettings())
+    world.services.tiers = DataTiers(
+        has_hot=True,
+        warm=(WarmTier(url="file:///warm"), WarmTier(url="s3://secret-bucket", tenants=("nobodys",))),
+        targets=("/data",),
+        why_unreadable=lambda source, account: f"{account} may not read it" if "closed" in source else "",
+    )
+
+
+def body(*mounts: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of several kinds
+    return {"entrypoint": "true", "data": {"mounts": list(mounts), **more}}
+
+
+MISTAKES: list[tuple[list[dict[str, Any]], str, str]] = [
+    ([MOUNT, {**MOUNT, "source": "/warm/b"}], "data.mounts[1].target", "is hidden by"),
+    ([{**MOUNT, "target": "data"}], "data.mounts[0].target", "not an absolute path"),
+    ([{**MOUNT, "target": "/etc/x"}], "data.mounts[0].target", "belongs to the system"),
+    ([{**MOUNT, "target": "/data/../etc"}], "data.mounts[0].target", "has .."),
+    ([{**MOUNT, "target": "/elsewhere"}], "data.mounts[0].target", "not where data may be mounted"),
+    ([{**MOUNT, "source": "gopher://x/y"}], "data.mounts[0].source", "not a known scheme"),
+    ([{**MOUNT, "source": "/warm/../etc"}], "data.mounts[0].source", "has . or .."),
+    ([{**MOUNT, "source": "/other/set"}], "data.mounts[0].source", "is in no tier"),
+    ([{**MOUNT, "source": "s3://secret-bucket/x"}], "data.mounts[0].source", "is in no bucket"),
+    ([{**MOUNT, "source": "nfs://home/x", "tier_hint": ""}], "data.mounts[0].source", "no export"),
+    ([{**MOUNT, "source": "/warm/closed"}], "data.mounts[0].source", "may not read it"),
+    ([{**MOUNT, "access": "rw"}], "data.mounts[0].access", "read-only"),
+    ([{**MOUNT, "source": "s3://b-b/x", "tier_hint": "direct"}], "data.mounts[0].tier_hint", "cannot be mounted"),
+]
+
+
+@in_world
+async def test_mistakes_are_refused_and_nothing_changes(world: World) -> None:
+    await staged(world)
+    for mounts, field, words in MISTAKES:
+        refused = await world.call("POST", "/allocations", body(*mounts), token=world.alice)
+        assert refused.status == 400, (words, refused.json())
+        assert refused.error["message"].startswith(f"{field}: ")
+        assert words in refused.error["message"]
+        assert "secret-bucket" not in refused.error.get("hint", "")
+    assert not world.replica.state.staging.copies
+
+
+@in_world
+async def test_what_is_not_done_is_refused_by_name(world: World) -> None:
+    await staged(world)
+    out = [{"source": "a", "target": "/b"}]
+    for more in ({"defaults": False}, {"output": "s3://x/y"}, {"stage_out": out}):
+        refused = await world.call("POST", "/allocations", body(**more), token=world.alice)
+        assert (refused.status, "not supported" in refused.error["message"]) == (400, True)
+
+
+@in_world
+async def test_only_movers_move_and_only_operators_evict(world: World) -> None:
+    await staged(world)
+    mover = world.token("mover", scope="data:move")
+    for token in (world.alice, world.admin):
+        assert (await world.call("POST", "/data/work", {"mover": "m"}, token=token)).status == 403
+        assert (await world.call("POST", "/data/reports", {"mover": "m", "reports": []}, token=token)).status == 403
+    assert (await world.call("GET", "/allocations", token=mover)).status == 403
+    assert (await world.call("POST", "/data/evict", {"source": SET}, token=world.alice)).status == 403
+    missing = await world.call("POST", "/data/evict", {"source": SET}, token=world.admin)
+    assert missing.status == 404
+    given = await world.call("POST", "/data/work", {"mover": "m", "slots": 2}, token=mover)
+    assert given.json() == {"tasks": [], "remove": [], "stop": [], "bytes_per_s": 0.0}
+    assert (await world.call("POST", "/data/work", {"mover": "m", "slots": 999}, token=mover)).status == 400
+
+
+@in_world
+async def test_sources_are_shown_to_those_who_asked_for_them(world: World) -> None:
+    await staged(world)
+    made = await world.call("POST", "/data/stage", {"source": "/warm/set"}, token=world.alice)
+    assert (made.status, made.json()["state"], made.json()["source"]) == (200, "wanted", SET)
+    for token, count in ((world.alice, 1), (world.token("bob"), 0), (world.admin, 1)):
+        listed = (await world.call("GET", "/data", token=token)).json()["items"]
+        assert len(listed) == count
+    mover = world.token("mover", scope="data:move")
+    task = (await world.call("POST", "/data/work", {"mover": "m", "slots": 1}, token=mover)).json()["tasks"][0]
+    assert (task["source"], len(task["accounts"])) == (SET, 1)
+    sized = {"key": task["key"], "generation": 1, "phase": "sized", "size": 10, "readers": task["accounts"]}
+    ready = {**sized, "phase": "ready", "version": "v"}
+    answers = await world.call("POST", "/data/reports", {"mover": "m", "reports": [sized, ready]}, token=mover)
+    assert [each["go_on"] for each in answers.json()["answers"]] == [True, True]
+    shown = (await world.call("GET", "/data?source=/warm/set", token=world.alice)).json()["items"][0]
+    assert (shown["state"], shown["size"]) == ("ready", 10)
+    tier = (await world.call("GET", "/data/tier", token=world.alice)).json()
+    assert (tier["used"], tier["movers"], tier["waiting"]) == (10, 1, 0)
+    gone = await world.call("POST", "/data/evict", {"source": SET}, token=world.admin)
+    assert gone.json()["state"] == "leaving"
