@@ -105,6 +105,7 @@ def prepared(cluster: LocalCluster) -> dict[str, str]:
     ended = cluster.run(["sh", "-c", "echo done"], name="ended")["id"]
     waiting = cluster.submit("true", name="waits", resources={"nodes": NODES})["id"]
     group = cluster.submit("true", name="sweep", tasks="0-4")["id"]
+    service = cluster.submit("sleep 600", name="served", lifecycle={"type": "unbounded"})["id"]
     dag = cluster.post(
         "/dags",
         {
@@ -115,7 +116,14 @@ def prepared(cluster: LocalCluster) -> dict[str, str]:
             ],
         },
     )
-    return {"running": running, "waiting": waiting, "ended": ended, "group": group, "dag": dag["id"]}
+    return {
+        "running": running,
+        "waiting": waiting,
+        "ended": ended,
+        "group": group,
+        "service": service,
+        "dag": dag["id"],
+    }
 
 
 def views(found: dict[str, str]) -> list[str]:
@@ -125,6 +133,7 @@ def views(found: dict[str, str]) -> list[str]:
         f"allocations/{found['waiting']}",
         f"allocations/{found['ended']}",
         f"allocations/{found['group']}",
+        f"allocations/{found['service']}",
         "submit",
         "timeline",
         "nodes",

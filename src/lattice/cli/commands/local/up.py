@@ -181,7 +181,8 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
         context.say(f"  {lattice} nodes")
         context.say(f"  {lattice} status")
     if ready.get("has_page"):
-        context.say(f"  {lattice} web   (opens {ready['api_url']}/ in a browser, logged in)")
+        first = str(ready["api_url"]).partition(",")[0]
+        context.say(f"  {lattice} web   (opens {first}/ in a browser, logged in)")
     else:
         context.say("The web page is not installed: `make web` adds it, where npm and a network are there.")
     context.streams.stdout.flush()

@@ -4,6 +4,7 @@ import { onChange } from "../events.js";
 import { capital, clock, duration, memory, percent, plural, shell } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time, toneOf } from "../parts/basics.js";
+import { Instances } from "../parts/instances.js";
 import { Log } from "../parts/log.js";
 import { Plots } from "../parts/plots.js";
 import { hasEnded, OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
@@ -128,6 +129,7 @@ export default function Allocation({ id, rest, who }) {
     <${Problem} error=${error} />
     <${Section} title="Facts"><${Facts} rows=${facts(allocation)} /><//>
     ${waits && explained.data ? html`<${Why} explanation=${explained.data} />` : null}
+    ${allocation.service ? html`<${Instances} service=${allocation.service} expose=${allocation.expose} />` : null}
     ${allocation.tasks ? html`<${Tasks} group=${allocation} />` : null}
     ${allocation.started_at && !allocation.tasks ? html`<${Section} title="Output"><${Log} key=${`${allocation.id}/${allocation.run}`} allocation=${allocation} /><//>` : null}
     ${allocation.started_at && !allocation.tasks ? html`<${Plots} path=${`${at("allocations", allocation.id)}/metrics`} isLive=${!hasEnded(allocation)} />` : null}
