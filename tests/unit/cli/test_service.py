@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.cli.runner import Cli
+from tests.unit.cli.runner import Cli, allocation
 from tests.unit.sdk.fake_api import FakeApi, Reply
 
 ENDPOINTS = [
@@ -75,3 +75,13 @@ def test_forward_says_what_listens_when_a_name_does_not(api: FakeApi, cli: Cli) 
     assert "web" in cli("forward", "a1").out
     outcome = cli("forward", "a1", "metrics")
     assert (outcome.code, '"metrics"' in outcome.err, "20001 (web)" in outcome.err) == (1, True, True)
+
+
+def test_what_was_exposed_is_exposed_again(api: FakeApi, cli: Cli) -> None:
+    ports = [{"name": "web", "port": 0, "protocol": "tcp", "share": ["tenant", "bob"]}]
+    details = {"entrypoint": ["true"], "environment": {}, "cwd": "/srv", "submit_dir": "/srv"}
+    api.on("GET", "/allocations/a17", Reply(json=allocation(expose=ports, details=details)))
+    api.on("POST", "/allocations", Reply(status=201, json=allocation(state="Pending")))
+    outcome = cli("resubmit", "a17")
+    assert outcome.code == 0, outcome.err
+    assert api.last().json["expose"] == [{"port": 0, "name": "web", "share": ["tenant", "bob"]}]

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError
+from lattice.cli.input.exposure import exposed_text
 from lattice.cli.input.submission import SubmitOptions, build_submission
 from lattice_sdk.models.records import (
     FAILED,
@@ -101,6 +102,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "notify_to": details.notify_to if details.notify_on else [],
         "summary": details.summary,
         "signal": details.signal,
+        "expose": [exposed_text(each) for each in allocation.expose],
         **files,
         "open_mode": "" if output is UNSET or not any(files.values()) else output.mode,
     }

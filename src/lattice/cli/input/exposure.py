@@ -18,6 +18,11 @@ def parse_exposed(text: str) -> ExposedPort:
     return ExposedPort(name=name, port=int(number), protocol=protocol or "tcp", share=_share(options, text))
 
 
+def exposed_text(port: ExposedPort) -> str:
+    """The same as `--expose` takes it."""
+    return f"{port.name}:{port.port}" + "".join(f",share={who}" for who in port.share)
+
+
 def _share(options: list[str], text: str) -> list[str]:
     """Names behind share=; more of them may follow, each by a comma."""
     share: list[str] = []
