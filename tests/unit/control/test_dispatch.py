@@ -72,6 +72,7 @@ async def test_a_placement_is_ordered_at_once_with_everything_the_node_needs() -
         node_cpus=(4, 4),  # for mpiexec in the script
         submission=submission_of(world.allocation(number)),
         output_prefix=f"default/-/a{number}/logs/run-1",
+        vcluster="default",
     )
 
 

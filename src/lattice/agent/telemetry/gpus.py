@@ -97,6 +97,7 @@ class GpuSource:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            await process.communicate()
 
     async def _line(self, output: asyncio.StreamReader) -> bytes:
         """The next line; nothing when the helper is gone, or hangs for so long that another one is worth a try."""

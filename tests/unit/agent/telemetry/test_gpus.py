@@ -73,8 +73,10 @@ class Library:
     def nvmlDeviceGetUtilizationRates(self, handle: object) -> SimpleNamespace:
         return SimpleNamespace(gpu=42)
 
-    def nvmlDeviceGetMemoryInfo(self, handle: object) -> SimpleNamespace:
-        return SimpleNamespace(used=50, total=200)
+    nvmlMemory_v2 = 2
+
+    def nvmlDeviceGetMemoryInfo(self, handle: object, version: int = 1) -> SimpleNamespace:
+        return SimpleNamespace(used=50 if version == self.nvmlMemory_v2 else 70, total=200)
 
     def nvmlDeviceGetPowerUsage(self, handle: object) -> int:
         return 350_000

@@ -30,7 +30,9 @@ def figures_of(library: Any, handle: object) -> dict[str, float]:  # noqa: ANN40
     found: dict[str, float | None] = {}
     use = ask(library, "nvmlDeviceGetUtilizationRates", handle)
     found["gpu_utilization"] = None if use is None else float(use.gpu)
-    memory = ask(library, "nvmlDeviceGetMemoryInfo", handle)
+    # The first version counts what the driver keeps for itself as used, which nvidia-smi does not.
+    memory = ask(library, "nvmlDeviceGetMemoryInfo", handle, getattr(library, "nvmlMemory_v2", None))
+    memory = memory or ask(library, "nvmlDeviceGetMemoryInfo", handle)
     if memory is not None and memory.total:
         found["gpu_memory_used"] = float(memory.used)
         found["gpu_memory_utilization"] = 100.0 * memory.used / memory.total
