@@ -107,6 +107,14 @@ async def test_what_has_not_started_has_ended_or_cannot_be_reached_is_said(world
 
 
 @in_world
+async def test_a_node_that_does_not_measure_says_so(world: World) -> None:
+    await running(world)
+    shown = (await world.call("GET", "/allocations/a1/metrics")).json()
+    assert (shown["items"], shown["age_s"]) == ([], None)
+    assert shown["note"] == "n1: run 1.1 is not measured on this node"
+
+
+@in_world
 async def test_a_node_says_what_it_uses_by_device(world: World) -> None:
     world.links.open.add("n1")
     world.links.telemetry["n1", None] = (told(series("disk_busy", 7.0, device="sda"), series("load1", 0.5)),)

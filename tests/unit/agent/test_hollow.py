@@ -185,6 +185,16 @@ async def test_a_hollow_node_registers_confirms_and_beats_with_its_session() -> 
 
 
 @scenario
+async def test_a_hollow_node_says_that_it_measures_nothing() -> None:
+    stage = Stage()
+    stage.welcome()
+    stage.hear(ask_telemetry=pb.AskTelemetry(ticket=5))
+    told = (await stage.said("telemetry_told")).telemetry_told
+    assert (told.ticket, told.error) == (5, "a simulated node measures nothing")
+    stage.node.closed()
+
+
+@scenario
 async def test_pretended_work_is_reported_until_it_is_acknowledged() -> None:
     stage = Stage()
     stage.welcome()

@@ -65,6 +65,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 SHORTEST_BEAT_S = 0.05
 NO_IMAGES = "a hollow node has no image cache"
+NO_FIGURES = "a simulated node measures nothing"
 NO_OUTPUT = "a hollow node has no output"
 # Nothing is kept of pretended work but what refuses a late start.
 RETENTION = Retention(keep_s=60.0, max_runs=50)
@@ -144,6 +145,9 @@ class HollowNode:
                 self._post(
                     pb.AgentMessage(images_told=pb.ImagesTold(ticket=message.ask_images.ticket, error=NO_IMAGES))
                 )
+            case "ask_telemetry":
+                told = pb.TelemetryTold(ticket=message.ask_telemetry.ticket, error=NO_FIGURES)
+                self._post(pb.AgentMessage(telemetry_told=told))
             case "refresh_inventory":
                 self.announce()
             case "collect" | "report_to":

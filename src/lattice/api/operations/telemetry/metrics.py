@@ -159,7 +159,7 @@ def _view(name: str, heard: Heard, rows: tuple[MetricRow, ...]) -> MetricsView:
     return MetricsView(
         id=name,
         source=AGENTS,
-        note="",
+        note=heard.refusals[0] if heard.refusals and not heard.measured else "",
         read=heard.sources,
         mode=heard.mode.value,
         resolution_s=heard.interval_ms / 1000 if heard.mode is Mode.DEBUG else WINDOW_MS / 1000,
