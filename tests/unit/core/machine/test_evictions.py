@@ -407,3 +407,24 @@ def test_a_part_that_reports_running_twice_changes_nothing_of_an_eviction() -> N
     world.must(eviction(high, low))
     world.must(cmd.ReportPart(number=low, run=1, node="n1", seq=9, phase=PartPhase.RUNNING))
     assert world.state.evictions.records[high].victims[0].phase is VictimPhase.STOPPING
+
+
+def test_one_node_may_be_kept_for_several_shares() -> None:
+    world = World(nodes=0, node_sharing=NodeSharing.SHARED)
+    world.add_node("g1", cpus=64, gpus=8)
+    small = Request(cpus=1, memory_mb=10, gpus=4)
+    kept = Share(node="g1", whole=False, cpus=1, memory_mb=10, gpus=4)
+    numbers = []
+    for _ in range(2):
+        low = world.submit(request=small, preemption_class=1)
+        world.must(shared(world, low, 4))
+        world.started(low, "g1")
+        numbers.append(low)
+    world.at += 600_000
+    for low in numbers:
+        high = world.submit(request=small, preemption_class=9)
+        world.must(cmd.EvictAllocations(number=high, run=1, victims=((low, 1),), shares=(kept,)))
+    first, second = world.state.evictions.records
+    assert world.state.evictions.keepers == {"g1": (first, second)}
+    world.must(cmd.CancelAllocation(number=first))
+    assert world.state.evictions.keepers == {"g1": (second,)}
