@@ -19,6 +19,7 @@ from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.observe.conformance import ConformanceFigures
+from lattice.observe.figures.checkpoints import CheckpointFigures
 from lattice.observe.figures.preemption import PreemptionFigures
 from lattice.observe.figures.quorum import QuorumFigures
 from lattice.observe.figures.scheduling import SchedulingFigures
@@ -45,6 +46,7 @@ class Metrics:
         self.scheduling = SchedulingFigures(self.registry)
         self.quorum = QuorumFigures(self.registry, member)
         self.preemption = PreemptionFigures(self.registry)
+        self.checkpoints = CheckpointFigures(self.registry)
         self.services = ServiceFigures(self.registry)
         self._tenants: TenantFigures | None = None
         self._requests = Counter(

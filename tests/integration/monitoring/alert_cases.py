@@ -87,12 +87,12 @@ CASES: dict[str, Case] = {
     ),
     "LatticeCheckpointFailure": Case(
         {
-            "lattice_preemption_failed_checkpoint_total": "0+2x60",
-            "lattice_checkpoint_duration_seconds_count": "0+10x60",
+            'lattice_checkpoint_duration_seconds_count{result="failed"}': "0+2x60",
+            'lattice_checkpoint_duration_seconds_count{result="complete"}': "0+10x60",
         },
         {
-            "lattice_preemption_failed_checkpoint_total": "0+1x60",
-            "lattice_checkpoint_duration_seconds_count": "0+20x60",
+            'lattice_checkpoint_duration_seconds_count{result="failed"}': "0+1x60",
+            'lattice_checkpoint_duration_seconds_count{result="complete"}': "0+20x60",
         },
         at="40m",
     ),

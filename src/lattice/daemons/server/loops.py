@@ -41,7 +41,15 @@ from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.control.work.tracing import TraceCapture
-from lattice.core.machine.events import AllocationRequeued, EvictionBegan, NodeJoined, NodeLeft, NodeMoved, PartChanged
+from lattice.core.machine.events import (
+    AllocationRequeued,
+    CheckpointEnded,
+    EvictionBegan,
+    NodeJoined,
+    NodeLeft,
+    NodeMoved,
+    PartChanged,
+)
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation
 from lattice.daemons.outside.data import staging_settings
@@ -210,6 +218,7 @@ class Loops:
             lambda index, envelope, events: metrics.preemption.note(replica.state, events),
             of=(EvictionBegan, AllocationRequeued),
         )
+        replica.subscribe(lambda index, envelope, events: metrics.checkpoints.note(events), of=(CheckpointEnded,))
         counted = (PartChanged, NodeLeft, NodeJoined)
         replica.subscribe(lambda index, envelope, events: metrics.services.note(events), of=counted)
 

@@ -157,20 +157,17 @@ _SCHEDULING = (
         expr="sum(rate(lattice_preemptions_total[5m])) * 60 > 10",
         text="{value} allocations a minute are preempted.",
         steps=("Look for a user or tenant that submits much urgent work, and at the classes that it may use.",),
-        waits_for=_feature("lattice_preemptions_total"),
     ),
     Alert(
         name="LatticeCheckpointFailure",
         group="scheduling",
         severity="warning",
         expr=(
-            "sum(increase(lattice_preemption_failed_checkpoint_total[30m])) / "
-            "(sum(increase(lattice_preemption_failed_checkpoint_total[30m]))"
-            " + sum(increase(lattice_checkpoint_duration_seconds_count[30m]))) > 0.10"
+            'sum(increase(lattice_checkpoint_duration_seconds_count{result="failed"}[30m]))'
+            " / sum(increase(lattice_checkpoint_duration_seconds_count[30m])) > 0.10"
         ),
         text="Less than 90 % of the checkpoints of the last half hour succeeded ({value} failed).",
         steps=("Look for the reason in the events of the allocations, and at the space of the checkpoint storage.",),
-        waits_for=_feature("lattice_checkpoint_duration_seconds"),
     ),
     Alert(
         name="LatticeQuotaUtilizationHigh",

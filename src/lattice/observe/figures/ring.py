@@ -18,7 +18,8 @@ MAX_POINTS = 100_000
 
 # Beginnings of names, by the component that an operator asks for.
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
-    "scheduler": ("lattice_scheduling_", "lattice_allocations_", "lattice_preemption"),
+    "scheduler": ("lattice_scheduling_", "lattice_allocations_", "lattice_preemption", "lattice_checkpoint_"),
+    "services": ("lattice_instance",),
     "quorum": ("lattice_raft_", "lattice_server_"),
     "api": ("lattice_api_",),
     "nodes": (

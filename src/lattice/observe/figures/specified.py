@@ -24,7 +24,9 @@ class Renamed(NamedTuple):
     to: str
 
 
-_CHECKPOINT = Waits("checkpoints", ("command:RequestCheckpoint", "command:Checkpoint", "event:Checkpoint"))
+_CHECKPOINT_STORAGE = Waits(
+    "checks of the checkpoint storage", ("event:CheckpointStorage", "command:CheckpointStorage")
+)
 _AUTOSCALING = Waits("autoscaling", ("command:ScaleAllocation", "command:Scale", "event:AllocationScaled"))
 _FEDERATION = Waits("federation", ("config:federation", "operation:federation"))
 _ACCOUNTING = Waits("the accounting service of the site", ("config:accounting", "config:waldur"))
@@ -43,9 +45,9 @@ SPECIFIED: dict[str, str | Waits | Renamed] = {
     "lattice_api_request_duration_seconds": PUBLIC,
     "lattice_api_requests_total": PUBLIC,
     "lattice_autoscaling_metric_query_failures_total": _AUTOSCALING,
-    "lattice_checkpoint_duration_seconds": _CHECKPOINT,
-    "lattice_checkpoint_storage_unavailable": _CHECKPOINT,
-    "lattice_checkpoint_walltime_conflict_total": _CHECKPOINT,
+    "lattice_checkpoint_duration_seconds": PUBLIC,
+    "lattice_checkpoint_storage_unavailable": _CHECKPOINT_STORAGE,
+    "lattice_checkpoint_walltime_conflict_total": PUBLIC,
     "lattice_federation_data_gravity_score": _FEDERATION,
     "lattice_federation_peer_stale": _FEDERATION,
     "lattice_federation_peer_status": _FEDERATION,
@@ -54,8 +56,8 @@ SPECIFIED: dict[str, str | Waits | Renamed] = {
     "lattice_network_vni_pool_available": _NETWORK,
     "lattice_network_vni_pool_total": _NETWORK,
     "lattice_nodes_total": PUBLIC,
-    "lattice_preemption_checkpoint_duration_seconds": _CHECKPOINT,
-    "lattice_preemption_failed_checkpoint_total": _CHECKPOINT,
+    "lattice_preemption_checkpoint_duration_seconds": PUBLIC,
+    "lattice_preemption_failed_checkpoint_total": PUBLIC,
     "lattice_preemption_victim_requeue_total": PUBLIC,
     "lattice_preemptions_total": PUBLIC,
     "lattice_quota_max_nodes": TENANTS,

@@ -10,7 +10,7 @@ from lattice.cli.output import encoded_json, show_one
 from lattice.cli.times import parse_duration_s
 from lattice_sdk.observing.models import FigureHistory
 
-COMPONENTS = ("all", "scheduler", "quorum", "api", "nodes", "loops", "notifications")
+COMPONENTS = ("all", "scheduler", "services", "quorum", "api", "nodes", "loops", "notifications")
 LONGEST_S = 86_400
 
 
