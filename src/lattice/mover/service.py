@@ -5,7 +5,6 @@ Who has which copy is in the servers' log. A mover that is killed leaves what it
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -19,6 +18,7 @@ _log = logging.getLogger(__name__)
 BUSY_WAIT_S = 0.5
 IDLE_WAIT_S = 10.0
 RETRY_S = 1.0
+STOP_WAIT_S = 0.05
 
 
 class ServersGone(Exception):
@@ -86,11 +86,10 @@ class Mover:
         ]
         total, free = self._tier.space()
         slots = self._concurrency - len(self._makings)
-        asked_s = time.monotonic()
         wait_s = BUSY_WAIT_S if self._makings else IDLE_WAIT_S
         tasks = servers.ask(slots=slots, wait_s=wait_s, progress=progress, hot_total=total, hot_free=free)
-        if self._makings and not tasks.tasks and time.monotonic() - asked_s < BUSY_WAIT_S:
-            self._ends.wait(BUSY_WAIT_S)  # a server without a free slot to offer answers at once
+        if slots <= 0 or tasks.stop:
+            self._ends.wait(BUSY_WAIT_S if slots <= 0 else STOP_WAIT_S)  # a server answers such a question at once
         return tasks
 
     def _take(self, servers: Servers, tasks: MoverTasks) -> None:

@@ -1,5 +1,6 @@
 """The loop that brings data: who gets which copy, who lost theirs, and who has to leave."""
 
+import asyncio
 from typing import Any
 
 from lattice.control.data.order import Watermarks, claimable, full_sentence, to_evict
@@ -223,11 +224,43 @@ async def test_an_old_generation_goes_when_no_live_work_has_it() -> None:
 
 @scenario
 async def test_work_that_comes_wakes_a_mover_that_waits() -> None:
-    import asyncio
-
     tier = await made()
     waiting = asyncio.create_task(tier.ask(wait_s=10.0))
     await asyncio.sleep(0)
     await tier.submit(A)
     async with asyncio.timeout(5):
         assert len((await waiting).claimed) == 1
+
+
+@scenario
+async def test_a_claim_whose_answer_was_lost_is_offered_again() -> None:
+    tier = await made()
+    await tier.submit(A)
+    assert len((await tier.ask("m1")).claimed) == 1  # the mover never gets this answer
+    tier.clock.pass_s(0.001)
+    again = await tier.ask("m1")
+    assert [copy.source for copy, _ in again.claimed] == [A]
+    tier.clock.pass_s(0.001)
+    assert (await tier.ask("m1", progress=[(key_of(A), 1, Progress())])).claimed == ()
+    assert tier.copy(A).mover == "m1"
+
+
+@scenario
+async def test_a_mover_that_waits_hears_of_the_next_copy_whatever_else_changes() -> None:
+    tier = await made()
+    await tier.submit(A)
+    await tier.ask("m2")
+    waiting = asyncio.create_task(tier.ask("m1", wait_s=10.0))
+    await asyncio.sleep(0)
+    await tier.say(A, CopyPhase.SIZED, "m2", size=1, readers=("ada",))  # nothing for m1
+    await asyncio.sleep(0)
+    await tier.submit(B)
+    async with asyncio.timeout(5):
+        assert [copy.source for copy, _ in (await waiting).claimed] == [B]
+
+
+@scenario
+async def test_waiting_ends_in_time() -> None:
+    tier = await made()
+    async with asyncio.timeout(5):
+        assert (await tier.ask(wait_s=0.01)).claimed == ()

@@ -99,6 +99,7 @@ class Staging:
     ) -> MoverWork:
         self._movers[mover] = _Mover(self._clock.monotonic_s(), *space)
         copies = self._replica.state.staging.copies
+        await self._release_unknown(mover, {key for key, _, _ in progress})
         stop = []
         for key, generation, said in progress:
             copy = copies.get(key)
@@ -107,21 +108,48 @@ class Staging:
             else:
                 self._progress[key] = (generation, said)
         claimed = await self._claim(mover, slots)
-        if not claimed and wait_s > 0 and not stop and not self._removable():
-            self._offer.clear()
-            try:
-                async with asyncio.timeout(min(wait_s, MAX_WAIT_S)):
-                    await self._offer.wait()
-            except TimeoutError:
-                pass
-            self._movers[mover].heard_s = self._clock.monotonic_s()
-            claimed = await self._claim(mover, slots)
+        if not claimed and not stop and slots > 0:
+            claimed = await self._offered(mover, slots, min(wait_s, MAX_WAIT_S))
         return MoverWork(
             claimed=tuple((copy, self._accounts(copy)) for copy in claimed),
             remove=self._removable(),
             stop=tuple(stop),
             bytes_per_s=self._bandwidth(),
         )
+
+    async def _offered(self, mover: str, slots: int, wait_s: float) -> list[Copy]:
+        """Waits until there is something to claim, or to remove, or the time is over."""
+        claimed: list[Copy] = []
+        until = asyncio.get_running_loop().time() + wait_s
+        while not claimed and not self._removable():
+            self._offer.clear()
+            try:
+                # Only the waiting is cut short: a claim that is in the log has to reach its mover.
+                async with asyncio.timeout_at(until):
+                    await self._offer.wait()
+            except TimeoutError:
+                break
+            claimed = await self._claim(mover, slots)
+        self._movers[mover].heard_s = self._clock.monotonic_s()
+        return claimed
+
+    async def _release_unknown(self, mover: str, working: set[str]) -> None:
+        """Takes back what the mover claimed before it asked now and does not work on: the answer did not reach it."""
+        now = self._clock.now_ms()
+        for copy in list(self._replica.state.staging.copies.values()):
+            if copy.mover == mover and copy.claimed_at < now and copy.key not in working:
+                await self._release(copy, f"mover {mover} does not work on it")
+
+    async def _release(self, copy: Copy, reason: str) -> None:
+        lost = ReportCopy(
+            key=copy.key,
+            mover=copy.mover,
+            generation=copy.next_generation,
+            phase=CopyPhase.RELEASED,
+            reason=reason,
+        )
+        _log.warning("%s: its copy of %s is offered again", reason, copy.source)
+        await self._replica.propose(lost, actor=ACTOR)
 
     async def _claim(self, mover: str, slots: int) -> list[Copy]:
         state, now = self._replica.state, self._clock.now_ms()
@@ -307,16 +335,7 @@ class Staging:
             if now_s - heard_s <= self._settings.silent_s:
                 continue
             with self._guard.item(copy.key):
-                reason = f"mover {copy.mover} is not heard"
-                lost = ReportCopy(
-                    key=copy.key,
-                    mover=copy.mover,
-                    generation=copy.next_generation,
-                    phase=CopyPhase.RELEASED,
-                    reason=reason,
-                )
-                _log.warning("%s: its copy of %s goes to another one", reason, copy.source)
-                await self._replica.propose(lost, actor=ACTOR)
+                await self._release(copy, f"mover {copy.mover} is not heard")
         for name in [
             name for name, mover in self._movers.items() if now_s - mover.heard_s > 10 * self._settings.silent_s
         ]:

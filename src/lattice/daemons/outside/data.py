@@ -21,6 +21,9 @@ def data_tiers(config: ServerConfig) -> DataTiers:
             raise ConfigError(f"data.tiers.warm[{place}].url: name the bucket alone, as in s3://BUCKET")
         if tier.url.startswith(FILE) and os.path.normpath(tier.url[len(FILE) :]) != tier.url[len(FILE) :]:
             raise ConfigError(f"data.tiers.warm[{place}].url: write the path out, without / at its end")
+        is_folder = tier.url.startswith(FILE)
+        if is_folder and tiers.hot.directory and _contains(tier.url[len(FILE) :], tiers.hot.directory):
+            raise ConfigError("data.tiers.hot.directory: lies in a warm tier, where users could name copies of others")
     roots = tuple(tier.url.removeprefix(FILE) for tier in tiers.warm if tier.url.startswith(FILE))
     return DataTiers(
         has_hot=bool(tiers.hot.directory),
@@ -28,6 +31,12 @@ def data_tiers(config: ServerConfig) -> DataTiers:
         targets=tuple(config.data.targets),
         why_unreadable=lambda source, account: _why_unreadable(roots, source.removeprefix(FILE), account),
     )
+
+
+def _contains(folder: str, path: str) -> bool:
+    """Also the other way round: a source in the hot tier would be a way around its rights."""
+    ours, theirs = f"{os.path.realpath(folder)}/", f"{os.path.realpath(path)}/"
+    return ours.startswith(theirs) or theirs.startswith(ours)
 
 
 def staging_settings(config: ServerConfig) -> StagingSettings:
