@@ -9,10 +9,11 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s
 from lattice.agent.machine.state import ProbeFailed
-from lattice.agent.tunnels.streams import BulkStreams, Refused
+from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import Readiness, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.agents.messages import READINESS
@@ -24,6 +25,18 @@ DRAIN_LOOK_S = 0.1
 NOT_YET = "its probes have not passed yet"
 
 _log = logging.getLogger(__name__)
+
+
+class Connections(Protocol):
+    """What is needed of the node's tunnels."""
+
+    def in_flight(self, key: RunKey) -> int:
+        """Connections to the run on which an answer is awaited."""
+        ...
+
+    async def connect(self, key: RunKey, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a process of the run; raises Refused."""
+        ...
 
 
 @dataclass
@@ -43,7 +56,7 @@ class InstanceWatch:
 
     def __init__(
         self,
-        bulk: BulkStreams,
+        bulk: Connections,
         post: Callable[[pb.AgentMessage], None],
         feed: Callable[[ProbeFailed], None],
         spawn: Callable[[Coroutine[None, None, None]], None],
