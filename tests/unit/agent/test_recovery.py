@@ -12,6 +12,7 @@ from lattice.agent.machine.state import (
     AgentState,
     Connected,
     End,
+    LaunchRun,
     OutputSettled,
     Retention,
     SendReport,
@@ -159,3 +160,57 @@ def test_the_last_servers_patience_is_remembered(tmp_path: Path) -> None:
     recalled, silent_s = recall_server(tmp_path)
     assert recalled == server
     assert 49 < silent_s < 60
+
+
+def service(**changes: object) -> StartOrder:
+    fields = {
+        "key": KEY,
+        "argv": ("serve",),
+        "restart": "always",
+        "token": "secret",
+        "script": b"#!/bin/sh\n",
+        **changes,
+    }
+    return StartOrder(**fields)  # type: ignore[arg-type]
+
+
+def test_another_attempt_uses_the_folder_of_the_one_before(folders: RunFolders) -> None:
+    folder = folders.create(service(), OWNER, "old")
+    write_status(folder, ENDED)
+    for name, text in (("stdout", "first\n"), ("hosts.hydra", "n1\n"), ("acknowledged", "")):
+        (folder / name).write_text(text)
+    folders.renew_token(KEY, "newer")
+    again = folders.create(service(attempt=2, failures=1, streak=1), OWNER, "old")
+    assert again == folder
+    assert sorted(each.name for each in folder.iterdir()) == ["script", "spec.json", "stdout", "token"]
+    assert ((folder / "stdout").read_text(), (folder / "token").read_text()) == ("first\n", "newer")
+    assert folders.whole_order(KEY) == service(attempt=2, failures=1, streak=1, token="newer")
+
+
+def test_another_instance_brings_its_own_script_and_token(folders: RunFolders) -> None:
+    folder = folders.create(service(), OWNER, "old")
+    folders.create(service(instance=1, token="other", script=b"#!/bin/sh\ntrue\n"), OWNER, "old")
+    assert ((folder / "token").read_text(), (folder / "script").read_bytes()) == ("other", b"#!/bin/sh\ntrue\n")
+    elsewhere = RunFolders(folder.parent.parent / "fresh", reachable=False)
+    assert elsewhere.create(service(instance=4), OWNER, "old").is_dir()
+    assert elsewhere.whole_order(RunKey(9, 9)) is None
+
+
+def test_an_attempt_that_the_last_agent_was_about_to_start_is_started_by_the_next(folders: RunFolders) -> None:
+    folders.create(service(), OWNER, "same")
+    folders.create(service(attempt=3, failures=2, streak=2), OWNER, "same")
+    state = recall(folders, (), "same", Retention())
+    assert (state.runs[KEY].attempt, state.runs[KEY].is_resting, state.live) == (3, True, {})
+    (launch,) = step(state, ShimReady(alive={}, ended={}, lost_message="the shim died"))
+    assert isinstance(launch, LaunchRun)
+    assert (launch.order.attempt, launch.order.token, launch.order.script) == (3, "secret", b"#!/bin/sh\n")
+
+
+def test_a_service_that_ended_while_no_agent_was_there_is_started_again(folders: RunFolders) -> None:
+    folder = folders.create(service(instance=2), OWNER, "same")
+    write_status(folder, ENDED)
+    state = recall(folders, {KEY}, "same", Retention())
+    assert state.runs[KEY].instance == 2
+    ended = End(cause=EndCause.EXIT, exit_code=3, elapsed_s=1.5)
+    step(state, ShimReady(alive={}, ended={KEY: ended}, lost_message="the shim died"))
+    assert (state.runs[KEY].attempt, state.runs[KEY].is_resting) == (2, True)
