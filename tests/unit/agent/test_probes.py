@@ -43,6 +43,7 @@ def test_readiness_comes_and_goes_and_never_ends_anything() -> None:
     health = asked(health, (0, "503"))
     assert (health.ready, health.why_ended) == (False, "")
     assert health.text == "readiness probe failed 2 times in a row: 503"
+    assert asked(health, (0, "503")).text == health.text, "nothing new"
     health = asked(health, (0, ""))
     assert (health.ready, health.text) == (True, "")
 

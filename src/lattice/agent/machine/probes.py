@@ -86,5 +86,6 @@ def answered(health: Health, place: int, failure: str, now_s: float) -> Health:
     courses = tuple(changed if each == place else other for each, other in enumerate(health.courses))
     if not is_over:
         return health._replace(courses=courses, text="" if not failure else health.text)
-    told = f"{order.kind.value} probe failed {changed.failures} times in a row: {failure}"
+    # The same words however long it fails: only what is new is told to servers.
+    told = f"{order.kind.value} probe failed {order.failure_threshold} times in a row: {failure}"
     return health._replace(courses=courses, text=told, why_ended=told if order.kind in _ENDING else "")
