@@ -86,6 +86,6 @@ def answered(health: Health, place: int, failure: str, now_s: float) -> Health:
     courses = tuple(changed if each == place else other for each, other in enumerate(health.courses))
     if not is_over:
         return health._replace(courses=courses, text="" if not failure else health.text)
-    # The same words however long it fails: only what is new is told to servers.
+    # The same words however long it fails: agents send only what is new.
     told = f"{order.kind.value} probe failed {order.failure_threshold} times in a row: {failure}"
     return health._replace(courses=courses, text=told, why_ended=told if order.kind in _ENDING else "")
