@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -138,8 +139,9 @@ def test_no_symbolic_link_leads_a_mover_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_who_may_read_a_directory_is_what_the_kernel_says(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.is_relative_to(tempfile.gettempdir()) and folder != Path(tempfile.gettempdir()):
+            folder.chmod(0o755)
     (tmp_path / "open").mkdir()
     (tmp_path / "closed").mkdir(mode=0o700)
     (tmp_path / "closed" / "inner").mkdir(mode=0o755)

@@ -136,7 +136,7 @@ def test_a_hint_goes_only_to_processes_that_catch_the_signal(shim: ShimProcess, 
     counted = agent.ask("hint", number=1, run=1, signal=0)
     assert (counted["pids"], counted["members"] >= 4) == ([], True)
     hinted = agent.ask("hint", number=1, run=1, signal=signal.SIGUSR1)
-    assert len(hinted["pids"]) == 3
+    assert len(hinted["pids"]) >= 3  # a child between fork and exec still has the handlers of its shell
     _wait_until_got(shim, ["child", "shell", "task"])
     assert agent.ask("hint", number=1, run=1, signal=signal.SIGUSR2)["pids"] == []
     assert agent.ask("hint", number=9, run=1, signal=signal.SIGUSR1) | {"id": 0} == {

@@ -266,10 +266,8 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
         ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
         ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
         ({"intent": "train"}, "intent"),
-        ({"data": {"mounts": []}}, "data"),
         ({"connectivity": {}}, "connectivity"),
         ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
-        ({"telemetry": {"mode": "prod"}}, "telemetry"),
     ],
 )
 def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
@@ -308,7 +306,6 @@ async def test_what_is_not_done_yet_is_refused_over_grpc_too(world: World) -> No
         "allocation",
         "dag",
         "intent",
-        "data",
         "connectivity",
     }
 

@@ -120,6 +120,8 @@ def _predicate(cause: str, exit_code: int | None, signal: int, walltime_s: float
             return f"could not be started{_because(said)}"
         case "preempted":
             return f"was {said or PREEMPTED}"
+        case "probe":
+            return f"was ended by its liveness probe{_because(said)}"
         case "node":
             return f"failed with its node{_because(said)}"
         case _:
