@@ -52,6 +52,7 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "scratch_mb",
         "exposes",
         "output_prefix",
+        "checkpoint",
         "data",
         "stage_out",
         "instance",
@@ -61,7 +62,6 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "attempt",
         "failures",
         "streak",
-        "checkpoint",
         "telemetry",
         "vcluster",
     }

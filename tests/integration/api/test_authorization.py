@@ -28,6 +28,7 @@ SCOPES = {
     Role.READ_ONLY: "readonly",
     Role.READER: "allocations:read",
     Role.ATTACHER: "allocations:attach",
+    Role.MOVER: "data:move",
     Role.USER: "",
     Role.CLAIMING_USER: "sensitive:claim",
     Role.TENANT_ADMIN: "tenant:admin",
@@ -68,6 +69,8 @@ REQUESTS: dict[str, Request] = {
     "list_projects": {"tenant": "chemistry"},
     "create_project": {"tenant": "chemistry", "name": "new"},
     "update_project": {"tenant": "chemistry", "name": "kryptonite", "max_nodes": 3},
+    "delete_project": {"tenant": "chemistry", "name": "kryptonite"},
+    "delete_tenant": {"name": "chemistry"},
     "get_vcluster": {"name": "cauldron"},
     "vcluster_queue": {"name": "cauldron"},
     "get_reservation": {"name": "distilling"},
@@ -250,6 +253,7 @@ def _expected_of_tenant(name: str, reach: Reach, relation: str, is_member: bool)
             | "list_projects"
             | "create_project"
             | "update_project"
+            | "delete_project"
         ):
             return "ok" if is_member else "forbidden"
         case "lookup_service":

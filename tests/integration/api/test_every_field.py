@@ -105,6 +105,7 @@ VCLUSTER: dict[str, Any] = {
     **{"fencing": "strict", "default_walltime": "5m", "default_walltime_s": 300, "max_walltime": "2h"},
     **{"max_walltime_s": 7200, "max_nodes": 1, "up": False, "profile": "responsive", "weights": {"energy": 1}},
     **{"backfill_depth": 3, "default_uenv": "greeter/1.0:v1", "require_signed": True, "confinement": "strict"},
+    **{"preemption": "never"},
     **{"backfill_depth": 3, "idle_end": "2h", "idle_end_s": 3600},
 }
 TENANT: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +49,7 @@ class DayClock(HandClock):
     """Time of day stands still until it is set; the monotonic clock runs, for what waits with a deadline."""
 
     def monotonic_s(self) -> float:
-        return asyncio.get_running_loop().time()
+        return time.monotonic()
 
 
 class FakeScheduling:

@@ -75,7 +75,7 @@ def test_output_that_leads_nowhere_ends_without_a_traceback(
     assert ("cannot write the output" in outcome.stderr) == (code == "1")
 
 
-@pytest.mark.parametrize("word", ["diag", "top", "compare"])
+@pytest.mark.parametrize("word", ["diag", "compare"])
 def test_a_command_that_is_to_come_is_no_typing_error(word: str, cli: Cli) -> None:
     outcome = cli(word)
     assert (outcome.code, "not supported by this version" in outcome.err, "did you mean" in outcome.err) == (
