@@ -33,6 +33,13 @@ function loadPlots() {
   return loading;
 }
 
+// Times and values. The plot begins ten minutes back, even when there is a single window.
+function columns(points) {
+  const times = points.map((point) => Date.parse(point.at) / 1000);
+  const start = times.at(-1) - SHORTEST_S;
+  return times[0] > start ? [[start, ...times], [null, ...points.map((point) => point.mean)]] : [times, points.map((point) => point.mean)];
+}
+
 function Plot({ row, Plotter }) {
   const box = useRef(null);
   const chosen = theme.use();
@@ -46,13 +53,12 @@ function Plot({ row, Plotter }) {
       legend: { show: false },
       cursor: { y: false, points: { size: 5 } },
       scales: {
-        x: { range: (_, first, last) => [Math.min(first, last - SHORTEST_S), last] },
         y: { range: (_, low, high) => [0, Math.max(high, row.unit.startsWith("bytes") ? 1024 : 0.01) * 1.1] },
       },
       series: [{}, { stroke: colour("--accent"), width: 1.5, points: { show: row.points.length < 3 } }],
       axes: [{ ...axis, size: 24, space: 64, values: (_, ticks) => ticks.map(timeOf) }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => shownAs(tick, row.unit)) }],
     };
-    const plot = new Plotter(options, [row.points.map((point) => Date.parse(point.at) / 1000), row.points.map((point) => point.mean)], box.current);
+    const plot = new Plotter(options, columns(row.points), box.current);
     const watcher = new ResizeObserver(() => plot.setSize({ width: box.current.clientWidth, height: TALL }));
     watcher.observe(box.current);
     return () => (watcher.disconnect(), plot.destroy());

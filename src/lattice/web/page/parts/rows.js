@@ -1,5 +1,5 @@
 // A list of any length: only the rows that can be seen exist. All rows have one height, so that a place is a multiplication.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
+import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 
 const SPARE = 8;
 
@@ -36,6 +36,16 @@ export function Rows({ rows, height, label, head, row, onEnd, total, onKey, curs
       </div>
     </div>
   </div>`;
+}
+
+// A row that is drawn again only when something about it changed: while a list is scrolled, most rows stay as they are.
+export class Row extends Component {
+  shouldComponentUpdate(next) {
+    return Object.keys(next).some((name) => name !== "place" && next[name] !== this.props[name]);
+  }
+  render(props) {
+    return props.draw(props);
+  }
 }
 
 // Narrow screens show two lines for a row.

@@ -4,10 +4,10 @@ import { elapsed, nodesText, whatIs } from "../describe.js";
 import { useAllocations } from "../list.js";
 import { CommandLine, Empty, Heading, Problem, State } from "../parts/basics.js";
 import { OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
-import { Rows, useNarrow } from "../parts/rows.js";
+import { Row, Rows, useNarrow } from "../parts/rows.js";
 import { go, setQuery } from "../router.js";
 import { asCommand, understand, WORDS } from "../search.js";
-import { html, useInterval, useMemo, useState } from "../ui.js";
+import { html, useCallback, useInterval, useMemo, useState } from "../ui.js";
 import { ColumnChoice, COLUMNS, useColumns } from "../parts/columns.js";
 
 const SHORTCUTS = [["Mine", (who) => `user:${who.user}`], ["Running", () => "state:running"], ["Pending", () => "state:pending"], ["Failed, 24 h", () => "state:failed since:24h"], ["History", () => "all"], ["All", () => ""]];
@@ -39,17 +39,17 @@ function Search({ text, problems, who }) {
   </form>`;
 }
 
-function Row({ row, place, at, columns, isNarrow, isChosen, isCursor, choose }) {
+function drawRow({ row, place, at, columns, isNarrow, isChosen, isCursor, choose }) {
   const box = html`<span role="cell" class="pick"><input type="checkbox" checked=${isChosen} onChange=${() => choose(row.id)} aria-label=${`Choose ${row.id}`} /></span>`;
   const kind = `row${isChosen ? " chosen" : ""}${isCursor ? " cursor" : ""}`;
   if (isNarrow) {
-    return html`<div key=${row.id} class=${`${kind} card`} role="row" aria-rowindex=${at + 2} style=${place}>
+    return html`<div class=${`${kind} card`} role="row" aria-rowindex=${at + 2} style=${place}>
       ${box}
       <span role="cell"><a href=${`/allocations/${row.id}`}>${row.id}</a> ${row.name || html`<span class="quiet">no name</span>`}<br /><span class="quiet small">${row.user} · ${nodesText(row)}${whatIs(row) ? ` · ${whatIs(row)}` : ""}</span></span>
       <span role="cell" class="right"><${State} state=${row.state} /><br /><span class="quiet small">${clock(elapsed(row))}</span></span>
     </div>`;
   }
-  return html`<div key=${row.id} class=${kind} role="row" aria-rowindex=${at + 2} style=${{ ...place, gridTemplateColumns: template(columns) }}>
+  return html`<div class=${kind} role="row" aria-rowindex=${at + 2} style=${{ ...place, gridTemplateColumns: template(columns) }}>
     ${box}${columns.map((name) => html`<span role="cell" key=${name} class=${COLUMNS[name].isRight ? "right" : null}>${COLUMNS[name].show(row)}</span>`)}
   </div>`;
 }
@@ -64,14 +64,14 @@ export default function Allocations({ who, query }) {
   const [chosen, setChosen] = useState(() => new Set());
   const [cursor, setCursor] = useState(-1);
   const [asked, setAsked] = useState("");
-  const [, tick] = useState(0);
+  const [second, tick] = useState(0);
   const isNarrow = useNarrow();
   useInterval(() => tick((count_) => count_ + 1), 1000);
-  const choose = (id) => setChosen((before) => {
+  const choose = useCallback((id) => setChosen((before) => {
     const next = new Set(before);
     next.has(id) ? next.delete(id) : next.add(id);
     return next;
-  });
+  }), []);
   const rows = list.rows;
   const selected = rows.filter((row) => chosen.has(row.id));
   const orders = [...new Set(selected.flatMap(ordersFor))];
@@ -100,7 +100,7 @@ export default function Allocations({ who, query }) {
     ${rows.length || list.isLoading
       ? html`<div class=${isNarrow ? "list" : "list wide"} style=${isNarrow ? null : { "--columns": template(columns) }}>
           <${Rows} rows=${rows} height=${isNarrow ? 56 : 36} label="Allocations" total=${list.total} onEnd=${list.more} onKey=${onKey} cursor=${cursor} head=${head}
-            row=${(row, at, place) => html`<${Row} ...${{ row, at, place, columns, isNarrow, choose }} isChosen=${chosen.has(row.id)} isCursor=${at === cursor} />`} />
+            row=${(row, at, place) => html`<${Row} key=${row.id} draw=${drawRow} ...${{ row, at, place, columns, isNarrow, choose }} second=${row.started_at && !row.completed_at ? second : 0} isChosen=${chosen.has(row.id)} isCursor=${at === cursor} />`} />
         </div>`
       : list.error ? null : html`<${Empty}>Nothing matches. ${text ? html`<a href="/allocations">Show all</a>` : html`<a href="/submit">Submit something</a>`}<//>`}
     <${CommandLine} line=${asCommand(text, who.user)} />

@@ -4,10 +4,10 @@ import { onChange } from "../events.js";
 import { memory, plural, PLAIN } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Confirm, Empty, Field, Heading, Problem, Section, State, toneOf } from "../parts/basics.js";
-import { Rows, useNarrow } from "../parts/rows.js";
+import { Row, Rows, useNarrow } from "../parts/rows.js";
 import { setQuery } from "../router.js";
 import { isOperator } from "../session.js";
-import { html, useAnswer, useEffect, useInterval, useMemo, useRef, useState } from "../ui.js";
+import { html, useAnswer, useCallback, useEffect, useInterval, useMemo, useRef, useState } from "../ui.js";
 
 const HOTTEST_C = 90;
 const MAPPED = 6000;
@@ -52,14 +52,14 @@ function Map_({ nodes, mode }) {
 
 const WIDE = "18px 110px 130px minmax(90px, 0.8fr) 64px 84px 70px minmax(80px, 1fr) minmax(120px, 2fr)";
 
-function NodeRow({ node, at, place, isNarrow, isChosen, choose, canOrder }) {
+function drawRow({ node, at, place, isNarrow, isChosen, choose, canOrder }) {
   const box = html`<span role="cell" class="pick">${canOrder ? html`<input type="checkbox" checked=${isChosen} onChange=${() => choose(node.id)} aria-label=${`Choose ${node.id}`} />` : null}</span>`;
   if (isNarrow) {
-    return html`<div key=${node.id} class=${`row card${isChosen ? " chosen" : ""}`} role="row" aria-rowindex=${at + 2} style=${place}>${box}
+    return html`<div class=${`row card${isChosen ? " chosen" : ""}`} role="row" aria-rowindex=${at + 2} style=${place}>${box}
       <span role="cell"><a href=${`/nodes/${node.id}`}>${node.id}</a><br /><span class="quiet small">${node.cpus} CPUs, ${memory(node.memory_mb)}${node.gpus ? `, ${node.gpus} GPUs` : ""} ${node.reason}</span></span>
       <span role="cell" class="right"><${State} state=${node.state} /><br /><span class="quiet small">${node.holding}</span></span></div>`;
   }
-  return html`<div key=${node.id} class=${`row${isChosen ? " chosen" : ""}`} role="row" aria-rowindex=${at + 2} style=${{ ...place, gridTemplateColumns: WIDE }}>
+  return html`<div class=${`row${isChosen ? " chosen" : ""}`} role="row" aria-rowindex=${at + 2} style=${{ ...place, gridTemplateColumns: WIDE }}>
     ${box}<span role="cell"><a href=${`/nodes/${node.id}`}>${node.id}</a></span><span role="cell"><${State} state=${node.state} /></span>
     <span role="cell">${node.vcluster || PLAIN}</span><span role="cell" class="right">${node.cpus - node.free.cpus}/${node.cpus}</span><span role="cell" class="right">${memory(node.memory_mb)}</span>
     <span role="cell" class="right">${node.gpus ? `${node.gpus - node.free.gpus}/${node.gpus}` : PLAIN}</span><span role="cell">${node.allocations.join(", ")}</span><span role="cell" class="quiet">${node.reason}</span></div>`;
@@ -93,11 +93,11 @@ export default function Nodes({ who, query }) {
   useInterval(answer.reload, 15_000);
   const nodes = answer.data?.items ?? [];
   const canOrder = isOperator(who);
-  const choose = (id) => setChosen((before) => {
+  const choose = useCallback((id) => setChosen((before) => {
     const next = new Set(before);
     next.has(id) ? next.delete(id) : next.add(id);
     return next;
-  });
+  }), []);
   const counts = useMemo(() => Object.entries(nodes.reduce((found, node) => ({ ...found, [node.state]: (found[node.state] ?? 0) + 1 }), {})), [nodes]);
   const picked = nodes.filter((node) => chosen.has(node.id));
   const undrain = async () => {
@@ -123,7 +123,7 @@ export default function Nodes({ who, query }) {
     <div class=${isNarrow ? "list below" : "list wide below"} style=${isNarrow ? null : { "--columns": WIDE }}>
       <${Rows} rows=${nodes} height=${isNarrow ? 56 : 34} label="Nodes"
         head=${isNarrow ? html`<span role="columnheader" class="off-screen">Node</span>` : heads.map((title, place) => html`<span role="columnheader" key=${title} class=${place > 3 && place < 7 ? "right" : null}>${title || html`<span class="off-screen">Chosen</span>`}</span>`)}
-        row=${(node, at, place) => html`<${NodeRow} ...${{ node, at, place, isNarrow, choose, canOrder }} isChosen=${chosen.has(node.id)} />`} />
+        row=${(node, at, place) => html`<${Row} key=${node.id} draw=${drawRow} ...${{ node, at, place, isNarrow, choose, canOrder }} isChosen=${chosen.has(node.id)} />`} />
     </div>
     <${CommandLine} line=${text ? `lattice nodes ${text}` : "lattice nodes"} />
     ${isDraining ? html`<${DrainDialog} names=${picked.map((node) => node.id)} onClose=${() => setDraining(false)} onDone=${() => (setChosen(new Set()), answer.reload())} />` : null}
