@@ -173,6 +173,11 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     context.say(f"Lattice is up at {ready['api_url']}, nodes: {counts or 'none'}")
     lattice = how_to_call(str(ready["api_url"]), directory, context)
+    if ready.get("has_page"):
+        first = str(ready["api_url"]).partition(",")[0]
+        context.say(f"The web page is at {first}/ and opens, logged in, with {lattice} web")
+    else:
+        context.say("The web page is not installed: `make web` adds it, where npm and a network are there.")
     context.say("Next:")
     if states:
         context.say(f"  {lattice} run -- hostname")
@@ -180,11 +185,6 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
     else:
         context.say(f"  {lattice} nodes")
         context.say(f"  {lattice} status")
-    if ready.get("has_page"):
-        first = str(ready["api_url"]).partition(",")[0]
-        context.say(f"  {lattice} web   (opens {first}/ in a browser, logged in)")
-    else:
-        context.say("The web page is not installed: `make web` adds it, where npm and a network are there.")
     context.streams.stdout.flush()
 
 
