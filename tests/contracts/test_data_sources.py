@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -137,15 +138,21 @@ def test_no_symbolic_link_leads_a_mover_elsewhere(tmp_path: Path) -> None:
     assert [(entry.path, entry.kind, entry.link) for entry in found.entries[1:]] == [("link", "link", "/etc/passwd")]
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """All may enter the folders above it, which is not so of pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.mark.root
-def test_who_may_read_a_directory_is_what_the_kernel_says(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.is_relative_to(tempfile.gettempdir()) and folder != Path(tempfile.gettempdir()):
-            folder.chmod(0o755)
-    (tmp_path / "open").mkdir()
-    (tmp_path / "closed").mkdir(mode=0o700)
-    (tmp_path / "closed" / "inner").mkdir(mode=0o755)
-    root = str(tmp_path)
+def test_who_may_read_a_directory_is_what_the_kernel_says(open_path: Path) -> None:
+    (open_path / "open").mkdir()
+    (open_path / "closed").mkdir(mode=0o700)
+    (open_path / "closed" / "inner").mkdir(mode=0o755)
+    root = str(open_path)
     assert DirectorySource(root, f"{root}/open").readable_by(["root", "nobody"]) == {"root": "", "nobody": ""}
     for path in (f"{root}/closed", f"{root}/closed/inner"):
         judged = DirectorySource(root, path).readable_by(["nobody", "no-such-user"])

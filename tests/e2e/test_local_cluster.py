@@ -87,13 +87,13 @@ def test_cluster_json_names_every_process_and_follows_their_deaths(cluster: Loca
 
     nodes = sorted(cluster.nodes())
     whole = sorted(
-        [("supervisor", "supervisor"), ("server", "server")]
+        [("supervisor", "supervisor"), ("server", "server"), ("mover", "mover")]
         + [(role, node) for role in ("agent", "shim") for node in nodes]
     )
     eventually(lambda: roles() == whole, "all processes in cluster.json")
     for process in cluster.file.processes:
         assert start_of(process.pid) == process.started
-    for role, name in (("agent", nodes[0]), ("shim", nodes[0]), ("server", "server")):
+    for role, name in (("agent", nodes[0]), ("shim", nodes[0]), ("server", "server"), ("mover", "mover")):
         dead = cluster.kill(role, name)
         eventually(partial(is_not_named, dead.pid), "cluster.json does not name the dead one")
         cluster.wait_replaced(dead)

@@ -1,6 +1,9 @@
 """The tiers of a configuration: which are refused, and what plain permissions say of a source."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,20 +43,27 @@ def test_a_site_without_tiers_has_none() -> None:
     assert not data_tiers(config("")).has_hot
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """All may enter the folders above it, which is not so of pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.mark.root
-def test_plain_permissions_are_judged_at_submission(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    (tmp_path / "open").mkdir()
-    (tmp_path / "closed").mkdir(mode=0o700)
-    (tmp_path / "own").mkdir(mode=0o700)
-    os.chown(tmp_path / "own", 65534, 65534)
-    tiers = data_tiers(config("/hot", f"file://{tmp_path}"))
+def test_plain_permissions_are_judged_at_submission(open_path: Path) -> None:
+    (open_path / "open").mkdir()
+    (open_path / "closed").mkdir(mode=0o700)
+    (open_path / "own").mkdir(mode=0o700)
+    os.chown(open_path / "own", 65534, 65534)
+    tiers = data_tiers(config("/hot", f"file://{open_path}"))
 
     def why(name: str, account: str) -> str:
-        return tiers.why_unreadable(f"file://{tmp_path}/{name}", account)
+        return tiers.why_unreadable(f"file://{open_path}/{name}", account)
 
     assert [why(name, "nobody") for name in ("open", "own")] == ["", ""]
-    assert why("closed", "nobody") == f"nobody may not read {tmp_path}/closed"
-    assert why("gone", "nobody") == why("gone", "root") == f"{tmp_path}/gone does not exist"
+    assert why("closed", "nobody") == f"nobody may not read {open_path}/closed"
+    assert why("gone", "nobody") == why("gone", "root") == f"{open_path}/gone does not exist"
     assert why("closed", "root") == why("closed", "no-such-account") == ""

@@ -5,6 +5,7 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.levels import OLDEST
+from lattice.core.machine.rules.data.staging import is_settled
 from lattice.core.model.data.copies import MAX_SOURCES, Copy, CopyPhase, CopyState, DataUse, folder_of, key_of
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import SENSITIVE
@@ -49,13 +50,15 @@ def test_work_waits_in_staging_until_its_data_is_there() -> None:
     world = Tier()
     number = world.submit(data=(SOURCE,))
     assert (world[number].state, world.copy().state) == (AllocationState.STAGING, CopyState.WANTED)
-    world.settle(number)
+    world.settle(number, number + 1)  # there is no such allocation
     assert world[number].state is AllocationState.STAGING
+    assert not is_settled(world.state, world[number])
     placed = cmd.PlaceAllocation(number=number, run=1, shares=(Share(node="n1"),))
     assert world.refused(placed).message == f"a{number} is Staging"
     world.copied()
     world.settle(number)
     assert (world[number].state, world[number].data) == (AllocationState.PENDING, (DataUse(KEY, 1),))
+    world.settle(number)  # it waits for nodes by now
     world.place(number, "n1")
     assert not world.state.staging.waiting
     assert world.state.staging.is_used(KEY, 1)

@@ -5,6 +5,8 @@ One copy serves everybody who may read the source; who may is found out by the m
 docs/architecture/data.md.
 """
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
@@ -140,6 +142,8 @@ def report(state: State, command: cmd.ReportCopy, at: int) -> Events | Rejected:
             )
         case CopyPhase.RELEASED:
             return _changed(replace(copy, state=CopyState.WANTED, mover="", reason=command.reason))
+        case _:
+            assert_never(command.phase)
 
 
 def _closed(state: State, copy: Copy) -> Copy:
