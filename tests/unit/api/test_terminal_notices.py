@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.api.running.terminal_notices import Notices, StepNotice, due, with_notices
-from lattice.core.model.work.allocations import Allocation, AllocationState, Request
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request, StopIntent
 
 MINUTE = 60_000
 RECORD = Allocation(
@@ -81,3 +81,35 @@ def test_notices_come_between_the_pieces_of_output() -> None:
         assert got == [StepNotice(text="soon"), "one", "two"]
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_seen_early", [True, False])
+def test_a_preemption_is_said_once_however_fast_the_work_ends(is_seen_early: bool) -> None:
+    class Clock:
+        def now_ms(self) -> int:
+            return MINUTE
+
+    class Services:
+        clock = Clock()
+        idle = None
+
+    class State:
+        def __init__(self) -> None:
+            self.allocations = {7: RECORD}
+
+    class Asked:
+        services = Services()
+        state = State()
+
+    asked = Asked()
+    notices = Notices(cast("Any", asked), 7, lambda: None)
+    assert notices.take() == []
+    if is_seen_early:
+        stopping = replace(RECORD, state=AllocationState.STOPPING, intent=StopIntent.PREEMPT)
+        asked.state.allocations[7] = stopping
+    else:
+        asked.state.allocations[7] = replace(RECORD, state=AllocationState.PENDING, preempted=1)
+    text = "Allocation preempted. Session suspended. Use 'lattice attach a7' to reconnect after rescheduling."
+    assert notices.take() == [StepNotice(text=text)]
+    asked.state.allocations[7] = replace(RECORD, state=AllocationState.PENDING, preempted=1)
+    assert notices.take() == []

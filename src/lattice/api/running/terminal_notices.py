@@ -1,4 +1,4 @@
-"""What a person at a terminal learns before work ends: its walltime, and the end of idle work; and that a terminal is idle."""
+"""What a person at a terminal learns before work ends: its walltime, the end of idle work, preemption; and that a terminal is idle."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -10,7 +10,7 @@ from msgspec import Struct
 from lattice.api.context import Context
 from lattice.core.machine.rules.work.notifications import limit_moment
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.allocations import Allocation, StopIntent
 from lattice.ports.nodes.steps import StepView
 
 LIMIT_MARKS_S = (600, 300, 60)  # before the walltime is over
@@ -65,6 +65,8 @@ class Notices:
         self._number = number
         self._look = look
         self._upto = context.services.clock.now_ms()
+        record = context.state.allocations.get(number)
+        self._preempted = record.preempted if record is not None else 0
 
     def take(self) -> list[StepNotice]:
         """Notices since the last call."""
@@ -73,10 +75,21 @@ class Notices:
         after, self._upto = self._upto, services.clock.now_ms()
         if record is None:
             return []
+        if preemption := self._preemption(record):
+            return [StepNotice(text=preemption)]
         view = self._look()
         quiet_since = max(view.fed_at, view.started_at) if view is not None else 0
         idle_end_at = services.idle.ends_at(self._number) if services.idle is not None else 0
         return [StepNotice(text=text) for text in due(record, quiet_since, idle_end_at, after, self._upto)]
+
+    def _preemption(self, record: Allocation) -> str:
+        """Said once, when it begins, or when it is seen to be over."""
+        count = record.preempted + (record.intent is StopIntent.PREEMPT)
+        if count <= self._preempted:
+            return ""
+        self._preempted = count
+        way = f"lattice attach {allocation_id(self._number)}"
+        return f"Allocation preempted. Session suspended. Use '{way}' to reconnect after rescheduling."
 
 
 async def with_notices(pieces: AsyncGenerator[P, None], notices: Notices) -> AsyncGenerator[P | StepNotice, None]:
