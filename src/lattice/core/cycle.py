@@ -152,7 +152,7 @@ class Cycle:
             if record is not None and record.is_holding:
                 nodes.update((share.node, None) for share in record.shares)
         for node in nodes:
-            columns.put_node(state.nodes[node])
+            columns.put_node(state.nodes[node], state.last_at)
         for number in touched.numbers:
             self._take_over_number(state, number)
         for number in touched.ended:
@@ -340,7 +340,9 @@ def commands(plan: Plan) -> list[PlaceAllocation | EvictAllocations]:
             for placement in plan.placements
         ),
         *(
-            EvictAllocations(number=each.number, run=each.run, victims=each.victims, shares=each.shares)
+            EvictAllocations(
+                number=each.number, run=each.run, victims=each.victims, shares=each.shares, reason=each.reason
+            )
             for each in plan.takings
         ),
     ]

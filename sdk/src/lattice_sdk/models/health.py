@@ -1,4 +1,4 @@
-"""What a node's own checks say."""
+"""How nodes are: what they say of their health, and to whom they are lent."""
 
 from msgspec import Struct
 
@@ -32,3 +32,28 @@ class NodeChecks(Struct, frozen=True, kw_only=True):
     state: str = ""
     ok: bool = True
     checks: list[NodeCheck] = []
+
+
+class Loan(Struct, frozen=True, kw_only=True):
+    """A node that works for a vCluster which does not list it; `vcluster` is the other one."""
+
+    node: str
+    vcluster: str = ""
+    since: str | None = None
+
+
+class Lending(Struct, frozen=True, kw_only=True):
+    """What a vCluster lends of its own nodes, and borrows of others. 0 = no limit."""
+
+    lends: str = "never"
+    lend_to: list[str] = []
+    max_lent: int = 0
+    lend_after_s: int = 0
+    borrows: bool = False
+    max_borrowed: int = 0
+    borrow_priority: int = 0
+    max_borrow_duration_s: int = 0
+    return_grace_s: int = 60
+    base: int = 0
+    lent: list[Loan] = []
+    borrowed: list[Loan] = []

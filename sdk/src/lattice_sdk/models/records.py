@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, Struct, UnsetType, field
 
 from lattice_sdk.data.models import DataInfo, DataRequest, StageOutInfo
-from lattice_sdk.models.health import NodeCheck, NodeVitals
+from lattice_sdk.models.health import Lending, NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
 from lattice_sdk.models.moments import Duration, Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
@@ -250,6 +250,8 @@ class Node(Struct, frozen=True, kw_only=True):
     reports_through: str = ""
     vitals: NodeVitals | None = None
     checks: list[NodeCheck] = []
+    home: str = ""  # whose it is, while it is lent to another vCluster
+    lent_since: str | None = None
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -294,6 +296,7 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     confinement: str = "normal"
     idle_end_s: Figure | None = 0
     preemption: str = "allowed"  # of its running work by higher classes: allowed, borrowed_only or never
+    lending: Lending = field(default_factory=Lending)
     created_at: str | None = None
     pending: int = 0
     running: int = 0

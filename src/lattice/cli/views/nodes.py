@@ -54,6 +54,8 @@ COLUMNS: tuple[Column[Node], ...] = (
     Column("HELD", lambda n: n.holding),
     Column("ALLOCATIONS", lambda n: ",".join(n.allocations)),
     Column("FREE", free_text, is_wide=True),
+    Column("LENT_BY", lambda n: n.home, is_wide=True),
+    Column("LENT_SINCE", lambda n: stamp_text(n.lent_since), is_wide=True),
     Column("LOAD", load_text, is_wide=True),
     Column("HEARTBEAT", heartbeat_text, is_wide=True),
     Column("CONFORMANCE", conformance_text, is_wide=True),

@@ -1,4 +1,4 @@
-"""Sees evictions through whose time has come: nodes that were kept in vain are given back.
+"""Sees evictions through whose time has come: warned work is stopped, nodes that were kept in vain are given back.
 
 Everything else about an eviction follows from other commands. What is due is read from the state, so a new leader continues where the
 last one stopped.
@@ -7,10 +7,10 @@ last one stopped.
 import asyncio
 
 from lattice.control.loop import Alarm, Guard, keep_turning
-from lattice.core.machine.commands import AnyCommand, DropEviction, Envelope
+from lattice.core.machine.commands import AnyCommand, DropEviction, Envelope, StopVictims
 from lattice.core.machine.events import AnyEvent, EvictionBegan, EvictionChanged
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.evictions import KEEP_MS, Eviction
+from lattice.core.model.work.evictions import KEEP_MS, Eviction, VictimPhase
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 
@@ -59,8 +59,10 @@ class Evictions:
 
 def _next(eviction: Eviction) -> tuple[int, AnyCommand]:
     """What has to be done about it next, and when."""
-    drop = DropEviction(number=eviction.number)
-    return (eviction.freed_at + KEEP_MS if eviction.freed_at else _LATER), drop
+    warned = [victim.due_at for victim in eviction.victims if victim.phase is VictimPhase.WARNED]
+    if warned:
+        return min(warned), StopVictims(number=eviction.number)
+    return (eviction.freed_at + KEEP_MS if eviction.freed_at else _LATER), DropEviction(number=eviction.number)
 
 
 _LATER = 2**62

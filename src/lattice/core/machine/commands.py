@@ -5,7 +5,7 @@ A command is a request. `decide` turns it into events or refuses it; nothing her
 
 from msgspec import Struct
 
-from lattice.core.machine.vocabulary.capacity_commands import DropEviction, EvictAllocations
+from lattice.core.machine.vocabulary.capacity_commands import DropEviction, EvictAllocations, StopVictims
 from lattice.core.machine.vocabulary.node_commands import (
     AcceptFingerprint,
     AdmitNode,
@@ -373,6 +373,7 @@ AnyCommand = (
     | ArchiveAllocations
     | FoldTasks
     | EvictAllocations
+    | StopVictims
     | DropEviction
     | RegisterNode
     | ConfirmNode

@@ -136,6 +136,7 @@ TABLE: tuple[Row, ...] = (
     # runs
     _timed(cmd.PlaceAllocation, placement.place),
     _timed(cmd.EvictAllocations, evictions.evict),
+    _timed(cmd.StopVictims, evictions.stop_victims),
     _timed(cmd.DropEviction, evictions.drop),
     _timed(cmd.ReportPart, runs.report),
     _timed(cmd.LosePart, runs.lose),

@@ -75,6 +75,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         (cmd.SubmitAllocation, "telemetry"),
         (cmd.UpdateAllocation, "telemetry"),
         cmd.EvictAllocations,
+        cmd.StopVictims,
         cmd.DropEviction,
         Occasion.PREEMPT,
         *(Setting(f"preemption.{name}") for name in Limits.__struct_fields__),

@@ -45,12 +45,12 @@ def usable_nodes(nodes: NodeColumns) -> Bools:
     return usable
 
 
-def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster) -> Bools:
-    """Nodes that would do if they were empty and in good order."""
+def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster, *, everywhere: bool = False) -> Bools:
+    """Nodes that would do if they were empty and in good order; `everywhere` = also those of other vClusters."""
     nodes = snapshot.nodes
     suitable: Bools = nodes.kind_table.suits(request)[nodes.kind]
     members = snapshot.members.get(vcluster.name)
-    if members is not None:
+    if members is not None and not everywhere:
         suitable &= members
     if request.node_list:
         listed = np.zeros(len(nodes.ids), np.bool_)

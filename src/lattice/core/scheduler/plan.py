@@ -24,12 +24,14 @@ import numpy as np
 
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
-from lattice.core.model.work.evictions import Eviction
+from lattice.core.model.work.evictions import Eviction, EvictionReason
+from lattice.core.model.work.lending import lending_of
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.backfill import Start, earliest_start
 from lattice.core.scheduler.placement.bounds import Bounds
 from lattice.core.scheduler.placement.explain import Explanations, Why
 from lattice.core.scheduler.placement.headroom import Headroom
+from lattice.core.scheduler.placement.loans import Loans
 from lattice.core.scheduler.placement.progress import BEHIND, NOT_YET, Progress
 from lattice.core.scheduler.placement.promises import could_start, opens_now, promised_first, slot_rows
 from lattice.core.scheduler.placement.solver import (
@@ -53,6 +55,8 @@ _PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _CHUNK = 64
 _REFUSED = 8  # number of refusals after which the bounds are recomputed
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
+_RECLAIM = -1  # in place of a class: not found in what was lent
+_BORROWERS = 64  # shapes that find nothing to borrow, after which a plan stops asking
 _SEARCHES = 32  # searches for victims in one plan; the next plan continues
 
 
@@ -107,6 +111,7 @@ class _Pass:
         # Who may be taken, and how often that may still be asked.
         self._victims = Victims(snapshot, self._room, now)
         self._searches = _SEARCHES
+        self._loans = Loans(snapshot, self._room, now)
 
     def run(self) -> None:
         """Goes through the queue: first those that nodes are kept for, then promised rows."""
@@ -120,6 +125,8 @@ class _Pass:
         while len(rest):
             rest = self._worth_trying(rest)
             rest = rest[self._try(rest[:_CHUNK].tolist()) :]
+        if self._loans.borrowers:
+            self._borrow()
 
     def _mark(self) -> _Mark:
         return _Mark(
@@ -163,7 +170,11 @@ class _Pass:
         """Rows of a class above that of some work that may be taken, while it may still be asked for."""
         if not self._searches:
             return np.zeros(len(rows), np.bool_)
-        may: Bools = self._snapshot.queue.preemption_class[rows] > self._victims.lowest
+        queue = self._snapshot.queue
+        may: Bools = queue.preemption_class[rows] > self._victims.lowest
+        if self._loans.borrowers:
+            lent = [self._loans.lent_of(name) is not None for name in self._snapshot.vcluster_names]
+            may |= np.array(lent, np.bool_)[queue.vcluster[rows]]
         return may
 
     def _enter_eviction(self, eviction: Eviction) -> None:
@@ -182,16 +193,20 @@ class _Pass:
             self._place(eviction.number, int(queue.run[row]), shape, demand, rows, is_backfill=False)
             self._progress.why[row] = _PLACED
         else:
-            self._keep_from_now(row, shape, demand, rows)
+            due = max((victim.due_at for victim in eviction.victims), default=0)
+            self._keep_from_now(row, shape, demand, rows, max(self._now, due))
         self._order = self._order[self._order != row]
         self._progress.seen[int(queue.vcluster[row])] += 1
         if refusal is not None:
             self._stop_at_limit(row, refusal)
 
-    def _keep_from_now(self, row: int, shape: Shape, demand: Demand, rows: Rows) -> None:
-        """Keeps nodes that are being freed for the row: they are lost to others from now on, not from when it starts."""
+    def _keep_from_now(self, row: int, shape: Shape, demand: Demand, rows: Rows, due: int) -> None:
+        """Keeps nodes that are being freed for the row: they are lost to others from now on, not from when it starts.
+
+        `due` = when the last of those that leave is stopped.
+        """
         start = max(self._now, int(self._room.busy_until(rows).max(initial=self._now)))
-        start = min(start, self._now + STOP_GRACE_MS)
+        start = min(start, due + STOP_GRACE_MS)
         end = start + shape.walltime_s * 1000 if shape.walltime_s else NEVER
         number = int(self._snapshot.queue.number[row])
         if self._progress.why[row] == BEHIND:
@@ -204,6 +219,8 @@ class _Pass:
     def _take_victims(self, row: int, shape: Shape, demand: Demand, predicted: int | None) -> bool:
         """Takes running work for a row that would start too late; False when it need not or cannot."""
         queue, limits = self._snapshot.queue, self._snapshot.limits
+        if self._reclaim(row, shape, demand, predicted):
+            return True
         klass = int(queue.preemption_class[row])
         key = (int(queue.shape[row]), klass)
         if klass <= self._victims.lowest or not self._searches or key in self._progress.victimless:
@@ -215,17 +232,45 @@ class _Pass:
         if choice is None:
             self._progress.victimless.add(key)
             return False
-        self._enter_choice(row, shape, demand, choice)
+        self._enter_choice(row, shape, demand, choice, EvictionReason.PRIORITY)
         return True
 
-    def _enter_choice(self, row: int, shape: Shape, demand: Demand, choice: Choice) -> None:
+    def _has_lent(self, row: int) -> bool:
+        """Whether nodes of the row's vCluster work for others, and may be asked back for it."""
+        queue = self._snapshot.queue
+        if self._loans.lent_of(self._snapshot.vcluster_names[int(queue.vcluster[row])]) is None:
+            return False
+        return self._searches > 0 and (int(queue.shape[row]), _RECLAIM) not in self._progress.victimless
+
+    def _reclaim(self, row: int, shape: Shape, demand: Demand, predicted: int | None) -> bool:
+        """Asks nodes back that its vCluster has lent, just enough, for a row that would otherwise wait longer than that takes."""
+        lent = self._loans.lent_of(shape.vcluster)
+        if lent is None or not self._has_lent(row):
+            return False
+        key = (int(self._snapshot.queue.shape[row]), _RECLAIM)
+        due = self._now + lending_of(self._snapshot.vclusters[shape.vcluster]).return_grace_s * 1000
+        if predicted is not None and predicted <= due:
+            return False
+        self._searches -= 1
+        choice = self._victims.reclaim(demand, shape, lent, lambda: self._fitting(shape, demand))
+        if choice is None:
+            self._progress.victimless.add(key)
+            return False
+        self._enter_choice(row, shape, demand, choice, EvictionReason.RECLAIM, due)
+        return True
+
+    def _enter_choice(
+        self, row: int, shape: Shape, demand: Demand, choice: Choice, reason: EvictionReason, due: int = 0
+    ) -> None:
         placed = {placement.number for placement in self._progress.placements}
         number = next(number for number in self._numbers(row) if number not in placed)
         self._victims.take(choice)
-        self._keep_from_now(row, shape, demand, choice.rows)
+        self._keep_from_now(row, shape, demand, choice.rows, max(self._now, due))
         shares = _shares(self._snapshot, demand, choice.rows)
         run = int(self._snapshot.queue.run[row])
-        self._progress.takings.append(Taking(number=number, run=run, victims=choice.victims, shares=shares))
+        self._progress.takings.append(
+            Taking(number=number, run=run, victims=choice.victims, shares=shares, reason=reason)
+        )
 
     def _fitting(self, shape: Shape, demand: Demand) -> Rows | None:
         """As many nodes as the row needs at least, if it could start on them now; decides nothing."""
@@ -243,6 +288,68 @@ class _Pass:
         chosen = choose_nodes(self._room, demand, avoid_drifted(self._room, demand, rows), least)
         shortage = self._room.shortage(demand, chosen, shape.end_if_started(self._now))
         return chosen if shortage is None else None
+
+    # borrowing
+
+    def _borrow(self) -> None:
+        """Starts work on idle nodes of other vClusters, when all work had its chance on its own ones."""
+        queue = self._snapshot.queue
+        places = {self._snapshot.vcluster_names.index(each.name): each for each in self._loans.borrowers}
+        waiting = np.isin(self._progress.why[self._order], (_NO_ROOM, BEHIND))
+        waiting &= np.isin(queue.vcluster[self._order], list(places))
+        rows = self._order[waiting & ~self._progress.limited[queue.shape[self._order]]]
+        ranked = sorted(rows.tolist(), key=lambda row: -lending_of(places[int(queue.vcluster[row])]).borrow_priority)
+        shut: set[int] = set()
+        for row in ranked:
+            if len(shut) >= _BORROWERS:
+                return
+            if int(queue.shape[row]) not in shut and not self._borrow_for(row, places[int(queue.vcluster[row])]):
+                shut.add(int(queue.shape[row]))
+
+    def _borrow_for(self, row: int, vcluster: Vcluster) -> bool:
+        """Starts the row, or tasks of it, on its own nodes and as few foreign ones as it takes; False when something is left."""
+        queue, shape = self._snapshot.queue, self._snapshot.shape_of(row)
+        number, taken = int(queue.number[row]), {taking.number for taking in self._progress.takings}
+        if number in taken or not self._loans.may_borrow(vcluster, shape, int(queue.preemption_class[row])):
+            return False
+        demand = self._room.demand(shape.request, vcluster)
+        placed = {placement.number for placement in self._progress.placements}
+        for each in self._numbers(row):
+            if each in placed or each in taken:
+                continue
+            rows = self._borrowed(vcluster, shape, demand)
+            if rows is None:
+                return False
+            if number in self._progress.reservations:
+                self._room.release(number)
+                del self._progress.reservations[number]
+            self._place(each, int(queue.run[row]), shape, demand, rows, is_backfill=True)
+        self._progress.why[row] = _PLACED
+        return True
+
+    def _borrowed(self, vcluster: Vcluster, shape: Shape, demand: Demand) -> Rows | None:
+        """Its own open nodes and the fewest foreign ones that make up what it needs, counted as lent; None when they do not suffice."""
+        if self._headroom.refusal(shape) is not None:
+            return None
+        if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < demand.least:
+            return None
+        own = self._room.candidates(demand, shape)[: demand.least]
+        foreign = self._loans.rows(vcluster, demand, shape, own)
+        if not len(foreign):
+            return None
+        if demand.request.require_conformance and demand.least > 1:
+            own, foreign = own[:0], alike_rows(self._room, foreign, demand.least)
+            if not len(foreign):
+                return None
+        lent = choose_nodes(self._room, demand, foreign, demand.least - len(own))
+        rows: Rows = np.sort(np.concatenate([own, lent]))
+        if self._room.shortage(demand, rows, shape.end_if_started(self._now)) is not None:
+            return None
+        left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
+        if left is not None and int(np.count_nonzero(~self._room.present(shape.tenant)[rows])) > left:
+            return None
+        self._loans.lend(vcluster, lent)
+        return rows
 
     # promises
 
@@ -293,7 +400,8 @@ class _Pass:
 
     def _takes_instead(self, row: int, shape: Shape, kept: Reservation) -> bool:
         """Whether running work is taken for a row whose promise is entered already."""
-        if int(self._snapshot.queue.preemption_class[row]) <= self._victims.lowest or not self._searches:
+        is_low = int(self._snapshot.queue.preemption_class[row]) <= self._victims.lowest
+        if not self._searches or (is_low and not self._has_lent(row)):
             return False
         demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
         mark = self._room.mark()
@@ -425,6 +533,7 @@ class _Pass:
         self._progress.why[row] = _NO_ROOM
         self._progress.no_start[int(queue.shape[row])] = True
         may_take = int(queue.preemption_class[row]) > self._victims.lowest and self._searches > 0
+        may_take = may_take or self._has_lent(row)
         if self._progress.lookouts[number] > 0 or may_take:
             before = self._snapshot.promised.get(int(queue.number[row]))
             found = earliest_start(self._room, demand, shape, before)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.work.evictions import EvictionReason
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -28,6 +29,7 @@ class Taking(Struct, frozen=True, kw_only=True):
     run: int
     victims: tuple[tuple[int, int], ...]  # number and run of each
     shares: tuple[Share, ...]
+    reason: EvictionReason = EvictionReason.PRIORITY
 
 
 class Reservation(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,8 @@ from lattice.core.model.site.tenants import (
     Confinement,
     Demands,
     Fencing,
+    Lending,
+    Lends,
     NodeSharing,
     OnQuota,
     Preemption,
@@ -23,6 +25,7 @@ from lattice.core.model.site.tenants import (
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
 from lattice.core.model.work.evictions import policy_of
+from lattice.core.model.work.lending import NO_LENDING, lending_of
 from lattice.images.references import BadReference, parse_images
 from lattice.wire.bounds import Short
 from lattice.wire.text.node_names import node_names
@@ -59,6 +62,31 @@ class TenantView(Struct, frozen=True, kw_only=True):
     visibility: Visibility
 
 
+class LoanView(Struct, frozen=True, kw_only=True):
+    """A node that works for a vCluster which does not list it."""
+
+    node: str
+    vcluster: str  # the other one: which has it, or whose it is; empty when the caller may not know it
+    since: str | None
+
+
+class LendingView(Struct, frozen=True, kw_only=True):
+    """0 = no limit."""
+
+    lends: Lends
+    lend_to: tuple[str, ...]  # empty = all
+    max_lent: int
+    lend_after_s: int
+    borrows: bool
+    max_borrowed: int
+    borrow_priority: int
+    max_borrow_duration_s: int
+    return_grace_s: int
+    base: int  # nodes of its own
+    lent: tuple[LoanView, ...] = ()
+    borrowed: tuple[LoanView, ...] = ()
+
+
 class VclusterView(Struct, frozen=True, kw_only=True):
     name: str
     scheduler: str
@@ -78,6 +106,7 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     confinement: Confinement
     idle_end_s: int
     preemption: Preemption  # what was set, else what the scheduler implies
+    lending: LendingView
     created_at: str | None
     pending: int
     running: int
@@ -145,6 +174,15 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idle_end: Short | int | UnsetType | None = UNSET
     idle_end_s: Short | int | UnsetType | None = UNSET
     preemption: Preemption | UnsetType | None = UNSET  # null = what the scheduler implies
+    lends: Lends | UnsetType = UNSET
+    lend_to: list[str] | UnsetType = UNSET
+    max_lent: int | UnsetType | None = UNSET
+    lend_after: Short | int | UnsetType | None = UNSET
+    borrows: bool | UnsetType = UNSET
+    max_borrowed: int | UnsetType | None = UNSET
+    borrow_priority: int | UnsetType = UNSET
+    max_borrow_duration: Short | int | UnsetType | None = UNSET
+    return_grace: Short | int | UnsetType = UNSET
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -198,9 +236,26 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         confinement=demands.confinement,
         idle_end_s=demands.idle_end_s,
         preemption=policy_of(vcluster),
+        lending=lending_view(vcluster),
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,
+    )
+
+
+def lending_view(vcluster: Vcluster) -> LendingView:
+    lending = lending_of(vcluster)
+    return LendingView(
+        lends=lending.lends,
+        lend_to=lending.lend_to,
+        max_lent=lending.max_lent,
+        lend_after_s=lending.lend_after_s,
+        borrows=lending.borrows,
+        max_borrowed=lending.max_borrowed,
+        borrow_priority=lending.borrow_priority,
+        max_borrow_duration_s=lending.max_borrow_s,
+        return_grace_s=lending.return_grace_s,
+        base=len(vcluster.nodes),
     )
 
 
@@ -260,6 +315,7 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
         changes["is_up"] = changes.pop("up")
     if "profile" in changes:
         changes["profile"] = changes["profile"] or ""
+    _set_lending(old, changes)
     if demanded := {name: changes.pop(name) for name in DEMANDS if name in changes}:
         changes["demands"] = _demands(old, demanded)
     if fields.weights is not UNSET:
@@ -270,6 +326,29 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
         changes["max_nodes"] = 0
     new: Vcluster = replace(old, **changes)
     return _check_vcluster(new)
+
+
+# As a request names it, and as the record does.
+_LENDING_TIMES = {"lend_after": "lend_after_s", "max_borrow_duration": "max_borrow_s", "return_grace": "return_grace_s"}
+_LENDING = ("lends", "lend_to", "max_lent", "borrows", "max_borrowed", "borrow_priority", *_LENDING_TIMES)
+
+
+def _set_lending(old: Vcluster, changes: dict[str, object]) -> None:
+    """Puts one record of what it lends and borrows in place of the fields that name parts of it."""
+    given = {name: changes.pop(name) for name in _LENDING if name in changes}
+    if not given:
+        return
+    for name in ("max_lent", "max_borrowed"):
+        _check_number(given, name, 0, MAX_NODES)
+    _check_number(given, "borrow_priority", 0, MAX_COUNT)
+    for name, field in _LENDING_TIMES.items():
+        if name in given:
+            given[field] = _walltime(given.pop(name), name)
+    if isinstance(names := given.get("lend_to"), list):
+        given["lend_to"] = check_names(names, "lend_to")
+    given = {name: 0 if value is None else value for name, value in given.items()}
+    new: Lending = replace(lending_of(old), **given)
+    changes["lending"] = None if new == NO_LENDING else new
 
 
 def _demands(old: Vcluster, given: dict[str, object]) -> Demands | None:

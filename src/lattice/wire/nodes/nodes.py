@@ -57,6 +57,8 @@ class NodeView(Struct, frozen=True, kw_only=True):
     conformance: str = ""  # baseline, drifted, escalated, waits for approval, unknown; empty = no baseline
     vitals: VitalsView | None = None  # None = not heard yet
     checks: tuple[CheckView, ...] = ()  # its own health checks; in lists only those that did not pass
+    home: str = ""  # whose it is, while it is lent to another vCluster
+    lent_since: str | None = None
 
 
 def holding_of(node: Node) -> Holding:

@@ -1016,8 +1016,46 @@ class ListVclustersRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class LoanView(_message.Message):
+    __slots__ = ("node", "vcluster", "since")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    vcluster: str
+    since: str
+    def __init__(self, node: _Optional[str] = ..., vcluster: _Optional[str] = ..., since: _Optional[str] = ...) -> None: ...
+
+class LendingView(_message.Message):
+    __slots__ = ("lends", "lend_to", "max_lent", "lend_after_s", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration_s", "return_grace_s", "base", "lent", "borrowed")
+    LENDS_FIELD_NUMBER: _ClassVar[int]
+    LEND_TO_FIELD_NUMBER: _ClassVar[int]
+    MAX_LENT_FIELD_NUMBER: _ClassVar[int]
+    LEND_AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    BORROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROWED_FIELD_NUMBER: _ClassVar[int]
+    BORROW_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROW_DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    RETURN_GRACE_S_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    LENT_FIELD_NUMBER: _ClassVar[int]
+    BORROWED_FIELD_NUMBER: _ClassVar[int]
+    lends: str
+    lend_to: _containers.RepeatedScalarFieldContainer[str]
+    max_lent: int
+    lend_after_s: int
+    borrows: bool
+    max_borrowed: int
+    borrow_priority: int
+    max_borrow_duration_s: int
+    return_grace_s: int
+    base: int
+    lent: _containers.RepeatedCompositeFieldContainer[LoanView]
+    borrowed: _containers.RepeatedCompositeFieldContainer[LoanView]
+    def __init__(self, lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after_s: _Optional[int] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration_s: _Optional[int] = ..., return_grace_s: _Optional[int] = ..., base: _Optional[int] = ..., lent: _Optional[_Iterable[_Union[LoanView, _Mapping]]] = ..., borrowed: _Optional[_Iterable[_Union[LoanView, _Mapping]]] = ...) -> None: ...
+
 class VclusterView(_message.Message):
-    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end_s", "preemption", "created_at", "pending", "running")
+    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end_s", "preemption", "lending", "created_at", "pending", "running")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1043,6 +1081,7 @@ class VclusterView(_message.Message):
     CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
     IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    LENDING_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -1064,10 +1103,11 @@ class VclusterView(_message.Message):
     confinement: str
     idle_end_s: int
     preemption: str
+    lending: LendingView
     created_at: str
     pending: int
     running: int
-    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end_s: _Optional[int] = ..., preemption: _Optional[str] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end_s: _Optional[int] = ..., preemption: _Optional[str] = ..., lending: _Optional[_Union[LendingView, _Mapping]] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
 
 class ListVclustersResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -1078,7 +1118,7 @@ class ListVclustersResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[VclusterView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1108,6 +1148,15 @@ class CreateVclusterRequest(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    LENDS_FIELD_NUMBER: _ClassVar[int]
+    LEND_TO_FIELD_NUMBER: _ClassVar[int]
+    MAX_LENT_FIELD_NUMBER: _ClassVar[int]
+    LEND_AFTER_FIELD_NUMBER: _ClassVar[int]
+    BORROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROWED_FIELD_NUMBER: _ClassVar[int]
+    BORROW_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROW_DURATION_FIELD_NUMBER: _ClassVar[int]
+    RETURN_GRACE_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -1131,8 +1180,17 @@ class CreateVclusterRequest(_message.Message):
     idle_end: str
     idle_end_s: str
     preemption: str
+    lends: str
+    lend_to: _containers.RepeatedScalarFieldContainer[str]
+    max_lent: int
+    lend_after: str
+    borrows: bool
+    max_borrowed: int
+    borrow_priority: int
+    max_borrow_duration: str
+    return_grace: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetVclusterRequest(_message.Message):
     __slots__ = ("name",)
@@ -1141,7 +1199,7 @@ class GetVclusterRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1171,6 +1229,15 @@ class UpdateVclusterRequest(_message.Message):
     IDLE_END_FIELD_NUMBER: _ClassVar[int]
     IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    LENDS_FIELD_NUMBER: _ClassVar[int]
+    LEND_TO_FIELD_NUMBER: _ClassVar[int]
+    MAX_LENT_FIELD_NUMBER: _ClassVar[int]
+    LEND_AFTER_FIELD_NUMBER: _ClassVar[int]
+    BORROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROWED_FIELD_NUMBER: _ClassVar[int]
+    BORROW_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    MAX_BORROW_DURATION_FIELD_NUMBER: _ClassVar[int]
+    RETURN_GRACE_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -1194,8 +1261,17 @@ class UpdateVclusterRequest(_message.Message):
     idle_end: str
     idle_end_s: str
     preemption: str
+    lends: str
+    lend_to: _containers.RepeatedScalarFieldContainer[str]
+    max_lent: int
+    lend_after: str
+    borrows: bool
+    max_borrowed: int
+    borrow_priority: int
+    max_borrow_duration: str
+    return_grace: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeleteVclusterRequest(_message.Message):
     __slots__ = ("name", "request_id")

@@ -222,7 +222,7 @@ class CheckView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., verdict: _Optional[str] = ..., text: _Optional[str] = ..., consequence: _Optional[str] = ..., required_for_ready: _Optional[bool] = ..., failures: _Optional[int] = ..., since_s: _Optional[float] = ..., duration_s: _Optional[float] = ...) -> None: ...
 
 class NodeView(_message.Message):
-    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "reports_through", "fingerprint", "conformance", "vitals", "checks")
+    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "reports_through", "fingerprint", "conformance", "vitals", "checks", "home", "lent_since")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -260,6 +260,8 @@ class NodeView(_message.Message):
     CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
     VITALS_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
+    LENT_SINCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
     reason: str
@@ -297,7 +299,9 @@ class NodeView(_message.Message):
     conformance: str
     vitals: VitalsView
     checks: _containers.RepeatedCompositeFieldContainer[CheckView]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., reports_through: _Optional[str] = ..., fingerprint: _Optional[str] = ..., conformance: _Optional[str] = ..., vitals: _Optional[_Union[VitalsView, _Mapping]] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
+    home: str
+    lent_since: str
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., reports_through: _Optional[str] = ..., fingerprint: _Optional[str] = ..., conformance: _Optional[str] = ..., vitals: _Optional[_Union[VitalsView, _Mapping]] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ..., home: _Optional[str] = ..., lent_since: _Optional[str] = ...) -> None: ...
 
 class ListNodesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")

@@ -13,10 +13,20 @@ from lattice.api.find.cursors import Page
 from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_all_vclusters, visible_vclusters
 from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
+from lattice.core.machine.rules.lending import borrowed_by, lent_by
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.site.weights import FACTORS
+from lattice.core.model.work.lending import homes_of
 from lattice.core.scheduler.score.profiles import profile_of
-from lattice.wire.admin.admin import VclusterFields, VclusterView, changed_vcluster, new_vcluster, vcluster_view
+from lattice.wire.admin.admin import (
+    LoanView,
+    VclusterFields,
+    VclusterView,
+    changed_vcluster,
+    new_vcluster,
+    vcluster_view,
+)
+from lattice.wire.text.times import rfc3339
 
 
 class GetVcluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,9 +102,29 @@ def _check_nodes(context: Context, names: Iterable[str]) -> None:
 
 def _shown(context: Context, vcluster: Vcluster, pending: int, running: int) -> VclusterView:
     view = vcluster_view(vcluster, pending=pending, running=running)
+    seen = frozenset(visible_vclusters(context))
+    lending = msgspec.structs.replace(
+        view.lending,
+        lend_to=tuple(name for name in view.lending.lend_to if name in seen),
+        lent=_loans(context, lent_by(context.state, vcluster), seen, vcluster),
+        borrowed=_loans(context, borrowed_by(context.state, vcluster), seen, vcluster),
+    )
+    view = msgspec.structs.replace(view, lending=lending)
     if sees_all_vclusters(context):
         return view
     return msgspec.structs.replace(view, tenants=own_tenants_among(context, vcluster.tenants))
+
+
+def _loans(context: Context, nodes: list[str], seen: frozenset[str], vcluster: Vcluster) -> tuple[LoanView, ...]:
+    """The nodes with the other vCluster that has a part in it, where the caller may know of that."""
+    state, found = context.state, []
+    for name in nodes:
+        node = state.nodes[name]
+        homes = [home.name for home in homes_of(name, state.vclusters.values())]
+        other = node.vcluster if node.vcluster != vcluster.name else next(iter(homes), "")
+        since = min((state.allocations[number].started_at for number in node.holders()), default=0)
+        found.append(LoanView(node=name, vcluster=other if other in seen else "", since=rfc3339(since)))
+    return tuple(found)
 
 
 def _view(context: Context, name: str) -> VclusterView:

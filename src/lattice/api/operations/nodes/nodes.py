@@ -16,8 +16,10 @@ from lattice.api.nodes.orders import Instruction, NodeOrder, order_node
 from lattice.api.operations.nodes.query import chosen_rows, in_pieces, page_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node
+from lattice.core.model.work.lending import is_lent
 from lattice.wire.bounds import Condition, Conditions, NodeSet
 from lattice.wire.nodes.nodes import NodeView, node_view
+from lattice.wire.text.times import rfc3339
 
 
 class NodeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -151,6 +153,9 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     )
     fingerprint, conformance = conformance_of(context.services.conformance, context.state, node.id)
     view = msgspec.structs.replace(view, fingerprint=fingerprint, conformance=conformance)
+    if node.vcluster and is_lent(node.id, node.vcluster, context.state.vclusters):
+        since = min(context.state.allocations[number].started_at for number in node.holders())
+        view = msgspec.structs.replace(view, home=homes.get(node.id, ""), lent_since=rfc3339(since))
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
     seen = tuple(map(allocation_id, seen_work(context, node)))

@@ -22,6 +22,7 @@ from lattice.cli.input.fields import (
 from lattice.cli.output import Column, show_list, show_one, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import clock_text, stamp_text
+from lattice_sdk.models.health import Loan
 from lattice_sdk.models.records import Vcluster
 
 FIELDS = (
@@ -37,9 +38,21 @@ FIELDS = (
     Field("confinement", TEXT, "normal, or strict: only nodes that enforce every limit"),
     Field("idle_end", DURATION, "cancel sessions after this long without use, unless they say otherwise"),
     Field("preemption", TEXT, "whether higher classes take its running work: allowed, borrowed_only or never"),
+    Field("lends", TEXT, "never, or idle: lend nodes that its own work does not use"),
+    Field("lend_to", LIST_OF_NAMES, "vClusters that it lends to, comma-separated (default: all)"),
+    Field("max_lent", INTEGER, "nodes that it lends at most"),
+    Field("lend_after", DURATION, "lend a node when it was free for this long"),
+    Field("max_borrowed", INTEGER, "nodes that it borrows at most"),
+    Field("borrow_priority", INTEGER, "of vClusters that borrow, higher ones come first (default: 0)"),
+    Field("max_borrow_duration", DURATION, "borrow only for work with a walltime up to this"),
+    Field(
+        "return_grace",
+        LIFETIME,
+        "time between the warning and the end of work on a node that it wants back (default: 1m)",
+    ),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
-SWITCHES = ("require_signed", "up")
+SWITCHES = ("require_signed", "borrows", "up")
 BY_NAME = {field.name: field for field in FIELDS}
 
 
@@ -64,11 +77,45 @@ class Options:
     require_signed: bool | None = None
     idle_end: str | None = None
     preemption: str | None = None
+    lends: str | None = None
+    lend_to: str | None = None
+    max_lent: str | None = None
+    lend_after: str | None = None
+    max_borrowed: str | None = None
+    borrow_priority: str | None = None
+    max_borrow_duration: str | None = None
+    return_grace: str | None = None
+    borrows: bool | None = None
     up: bool | None = None
 
 
 def weights_text(vcluster: Vcluster) -> str:
     return ", ".join(f"{name}={weight:g}" for name, weight in vcluster.weights.items())
+
+
+def lends_text(vcluster: Vcluster) -> str:
+    lending = vcluster.lending
+    if lending.lends == "never":
+        return "never"
+    most = f"{lending.max_lent} of " if lending.max_lent else ""
+    after = f", free for {clock_text(lending.lend_after_s)}" if lending.lend_after_s else ""
+    return f"{most}{lending.base} nodes to {','.join(lending.lend_to) or 'all'}{after}; back after {lending.return_grace_s} s"
+
+
+def borrows_text(vcluster: Vcluster) -> str:
+    lending = vcluster.lending
+    if not lending.borrows:
+        return "no"
+    longest = f" for up to {clock_text(lending.max_borrow_duration_s)}" if lending.max_borrow_duration_s else ""
+    return f"up to {lending.max_borrowed or 'any number of'} nodes{longest}, priority {lending.borrow_priority}"
+
+
+def loans_text(loans: list[Loan], word: str) -> str:
+    """`n1 to ml since 12:00, ...`"""
+    return ", ".join(
+        f"{loan.node}{f' {word} {loan.vcluster}' if loan.vcluster else ''} since {stamp_text(loan.since)}"
+        for loan in loans
+    )
 
 
 COLUMNS: tuple[Column[Vcluster], ...] = (
@@ -91,6 +138,10 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("SIGNED", lambda v: "required" if v.require_signed else "", is_wide=True),
     Column("CONFINEMENT", lambda v: v.confinement, is_wide=True),
     Column("PREEMPTION", lambda v: v.preemption, is_wide=True),
+    Column("LENDS", lends_text, is_wide=True),
+    Column("LENT", lambda v: loans_text(v.lending.lent, "to"), is_wide=True),
+    Column("BORROWS", borrows_text, is_wide=True),
+    Column("BORROWED", lambda v: loans_text(v.lending.borrowed, "of"), is_wide=True),
     Column("CREATED", lambda v: stamp_text(v.created_at), is_wide=True),
 )
 
@@ -101,6 +152,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unsigned", dest="require_signed", action="store_false", help="accept images without a signature"
     )
+    parser.add_argument("--borrows", action="store_true", help="run work on idle nodes of vClusters that lend them")
+    parser.add_argument("--no-borrows", dest="borrows", action="store_false", help="use its own nodes alone")
     parser.add_argument("--up", action="store_true", help="accept and start work")
     parser.add_argument("--down", dest="up", action="store_false", help="start no work")
 

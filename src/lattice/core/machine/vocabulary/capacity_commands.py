@@ -15,6 +15,12 @@ class EvictAllocations(Command, tag="evict_allocations", frozen=True, kw_only=Tr
     reason: EvictionReason = EvictionReason.PRIORITY
 
 
+class StopVictims(Command, tag="stop_victims", frozen=True, kw_only=True):
+    """Victims of this eviction were warned, and their time is over."""
+
+    number: int
+
+
 class DropEviction(Command, tag="drop_eviction", frozen=True, kw_only=True):
     """The nodes were kept long enough for work that did not start on them."""
 

@@ -69,6 +69,25 @@ class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     created_at: int = 0
 
 
+class Lends(StrEnum):
+    NEVER = "never"
+    IDLE = "idle"  # nodes that no work of its own uses
+
+
+class Lending(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a vCluster gives to others of the nodes that it lists, and takes of theirs. 0 = no limit."""
+
+    lends: Lends = Lends.NEVER
+    lend_to: tuple[str, ...] = ()  # vClusters; empty = all
+    max_lent: int = 0
+    lend_after_s: int = 0  # a node is lent when it was free for this long
+    borrows: bool = False
+    max_borrowed: int = 0
+    borrow_priority: int = 0  # of those that borrow, higher ones first
+    max_borrow_s: int = 0  # only work that ends within this time runs on borrowed nodes
+    return_grace_s: int = 60  # between the warning and the end of work on a node that is wanted back
+
+
 class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What a vCluster adds to its work, and demands of images and nodes."""
 
@@ -77,6 +96,7 @@ class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     confinement: Confinement = Confinement.NORMAL
     idle_end_s: int = 0  # sessions that say nothing else are cancelled after this time without use; 0 = never
     preemption: Preemption | None = None  # None = what the scheduler implies
+    lending: Lending | None = None
 
 
 NO_DEMANDS = Demands()

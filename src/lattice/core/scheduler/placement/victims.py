@@ -22,6 +22,7 @@ from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Sn
 _WITHIN_SHARE = 16  # more than any class: tenants beyond their share come first
 _CROWDED = 64  # nodes with several holders that one search looks at
 _TRIES = 6  # sets that one search tries in the room
+_Worth = Callable[[tuple[int, ...], Rows], bool]
 Fits = Callable[[], Rows | None]  # the nodes on which the row could start in the room as it is
 
 
@@ -50,6 +51,7 @@ class Victims:
         table = snapshot.takeable
         self._table: Records = table if table is not None else np.zeros(0, _NUMBERS)
         self._free: Bools = np.zeros(0, np.bool_)  # may be taken, as far as it is not taken yet
+        self._left: Bools = np.ones(len(self._table), np.bool_)  # not taken yet, by this plan or an earlier one
         self._tier: Ints = np.zeros(0, np.int64)
         self._cost: Floats = np.zeros(0)
         self._place: Ints = np.zeros(0, np.int64)  # of each row of `held`: its place in the table, -1 = cannot be taken
@@ -59,55 +61,97 @@ class Victims:
 
     def _prepare(self, table: Records, now: int) -> None:
         snapshot, limits = self._snapshot, self._snapshot.limits
-        allowed = np.array([self._allows(name) for name in snapshot.vcluster_names], np.bool_)
+        taken = [victim.number for eviction in snapshot.evictions for victim in eviction.victims]
+        if taken:
+            self._left = ~np.isin(table["number"], taken)
+        allowed = np.array([self._allows(name, Preemption.ALLOWED) for name in snapshot.vcluster_names], np.bool_)
         free: Bools = allowed[table["vcluster"]]
+        borrowed = np.array(
+            [self._allows(name, Preemption.BORROWED_ONLY) for name in snapshot.vcluster_names], np.bool_
+        )
+        numbers, held = table["number"], snapshot.held["number"]
+        place = np.minimum(np.searchsorted(numbers, held), len(numbers) - 1)
+        self._place = np.where(numbers[place] == held, place, -1)
+        if borrowed[table["vcluster"]].any():
+            free |= borrowed[table["vcluster"]] & self._borrowing()
+        self._tier = table["klass"].copy()
+        self._cost = costs(table, now)
+        free &= self._left
         free &= table["preempted"] < limits.max_per_allocation
         free &= now >= table["started_at"] + limits.min_runtime_s * 1000
         free &= (table["end"] >= NEVER) | (now <= table["end"] - limits.near_completion_s * 1000)
         self._free = free
-        if not free.any():
+        if not free.any() or not limits.max_victims:
             return
         self.lowest = int(table["klass"][free].min())
         ledger = snapshot.ledger
         over = {name for name, is_over in zip(ledger.tenants, beyond_burst(snapshot), strict=True) if is_over}
         is_within = np.array([name not in over for name in snapshot.tenant_names], np.int64)
         self._tier = table["klass"] + is_within[table["tenant"]] * _WITHIN_SHARE
-        self._cost = costs(table, now)
-        numbers, held = table["number"], snapshot.held["number"]
-        place = np.minimum(np.searchsorted(numbers, held), len(numbers) - 1)
-        self._place = np.where(numbers[place] == held, place, -1)
 
-    def _allows(self, name: str) -> bool:
+    def _allows(self, name: str, policy: Preemption) -> bool:
         vcluster = self._snapshot.vclusters.get(name)
         if vcluster is None or vcluster.scheduler == SENSITIVE:
             return False
-        return policy_of(vcluster) is Preemption.ALLOWED
+        return policy_of(vcluster) is policy
+
+    def _borrowing(self) -> Bools:
+        """Who runs on a node that its vCluster does not list."""
+        snapshot, held = self._snapshot, self._snapshot.held
+        is_foreign = np.zeros(len(held), np.bool_)
+        for number, name in enumerate(snapshot.vcluster_names):
+            members = snapshot.members.get(name)
+            if members is not None:
+                is_foreign |= (held["vcluster"] == number) & ~members[held["node"]]
+        found = np.zeros(len(self._table), np.bool_)
+        found[self._place[is_foreign & (self._place >= 0)]] = True
+        return found
 
     def take(self, choice: Choice) -> None:
         """They are taken: no other row takes them again."""
         numbers = [number for number, _ in choice.victims]
-        self._free = self._free & ~np.isin(self._table["number"], numbers)
+        self._left = self._left & ~np.isin(self._table["number"], numbers)
+        self._free = self._free & self._left
         self.lowest = int(self._table["klass"][self._free].min(initial=99))
 
     def mark(self) -> Callable[[], None]:
         """What puts everything back as it is now."""
-        free, lowest = self._free, self.lowest
+        free, left, lowest = self._free, self._left, self.lowest
 
         def undo() -> None:
-            self._free, self.lowest = free, lowest
+            self._free, self._left, self.lowest = free, left, lowest
 
         return undo
 
     def search(self, demand: Demand, shape: Shape, klass: int, fits: Fits) -> Choice | None:
         """Whom to take so that the row of this shape and class can start; None when no set will do."""
-        options = self._options(demand, shape, klass)
+        may = self._free & (self._table["klass"] < klass)
+        most = self._snapshot.limits.max_victims
+
+        def is_worth_it(victims: tuple[int, ...], rows: Rows) -> bool:
+            return self._is_worth_it(victims, rows, shape, klass)
+
+        return self._search(demand, shape, may, most, fits, is_worth_it)
+
+    def reclaim(self, demand: Demand, shape: Shape, lent: Bools, fits: Fits) -> Choice | None:
+        """Who gives nodes back for work of their home; `lent` = the nodes of that home which others use. Whatever class it is of."""
+        held = self._snapshot.held
+        may = np.zeros(len(self._table), np.bool_)
+        may[self._place[lent[held["node"]] & (self._place >= 0)]] = True
+        most = max(self._snapshot.limits.max_victims, demand.least)
+        return self._search(demand, shape, may & self._left, most, fits, lambda victims, rows: True)
+
+    def _search(
+        self, demand: Demand, shape: Shape, may: Bools, most: int, fits: Fits, is_worth_it: _Worth
+    ) -> Choice | None:
+        options = self._options(demand, shape, may, most)
         missing = demand.least - len(self._room.candidates(demand, shape))
         tried: set[tuple[int, ...]] = set()
-        for victims in self._proposals(options, missing):
+        for victims in self._proposals(options, missing, most):
             if victims in tried:
                 continue
             tried.add(victims)
-            choice = self._tried(victims, shape, klass, fits)
+            choice = self._tried(victims, fits, is_worth_it)
             if choice is not None:
                 return choice
             if len(tried) >= _TRIES:
@@ -116,9 +160,8 @@ class Victims:
 
     # what may be proposed
 
-    def _proposals(self, options: _Options, missing: int) -> Iterator[tuple[int, ...]]:
+    def _proposals(self, options: _Options, missing: int, most: int) -> Iterator[tuple[int, ...]]:
         """Sets of victims that open enough nodes by their number, best first: the lowest tiers, then fewer, then cheaper ones."""
-        most = self._snapshot.limits.max_victims
         sizes = np.array([len(each) for each in options.victims], np.int64)
         for tier in np.unique(options.tier).tolist():
             within = options.tier <= tier
@@ -146,11 +189,10 @@ class Victims:
                 return tuple(sorted(chosen))
         return ()
 
-    def _options(self, demand: Demand, shape: Shape, klass: int) -> _Options:
+    def _options(self, demand: Demand, shape: Shape, may: Bools, most: int) -> _Options:
         """Who alone, or who together on one node, opens nodes that suit the demand."""
         room, held = self._room, self._snapshot.held
         place = self._place
-        may = self._free & (self._table["klass"] < klass)
         is_victim = (place >= 0) & may[place]
         node = held["node"]
         there: Bools = demand.usable & self._in_time(shape)
@@ -162,8 +204,8 @@ class Victims:
         single = np.flatnonzero(opened)
         crowded = there & (holders > 1) & (of_victims > 0)
         if demand.is_whole:
-            crowded &= (holders == of_victims) & (of_victims <= self._snapshot.limits.max_victims)
-        sets = self._crowded_sets(demand, np.flatnonzero(crowded), np.flatnonzero(is_victim & crowded[node]))
+            crowded &= (holders == of_victims) & (of_victims <= most)
+        sets = self._crowded_sets(demand, np.flatnonzero(crowded), np.flatnonzero(is_victim & crowded[node]), most)
         victims = [(each,) for each in single.tolist()] + list(sets)
         more = np.array([self._tier[list(each)].max() for each in sets], np.int64)
         dear = np.array([self._cost[list(each)].sum() for each in sets])
@@ -181,7 +223,7 @@ class Victims:
         closing = self._room.calendar.closing(shape.tenant, shape.user) if self._room.calendar else None
         return good if closing is None else good & (closing >= end)
 
-    def _crowded_sets(self, demand: Demand, nodes: Rows, rows: Rows) -> dict[tuple[int, ...], int]:
+    def _crowded_sets(self, demand: Demand, nodes: Rows, rows: Rows, most: int) -> dict[tuple[int, ...], int]:
         """For nodes with several holders: which of them have to leave, and how many nodes the same set opens.
 
         `rows` are those of `held` that may be victims there.
@@ -199,7 +241,7 @@ class Victims:
             begin = int(first[each])
             stop = int(np.searchsorted(node, nodes[each], side="right"))
             members = self._leaving(demand, int(nodes[each]), place[begin:stop], rows[begin:stop])
-            if members:
+            if 0 < len(members) <= most:
                 found[members] = found.get(members, 0) + 1
         return found
 
@@ -225,13 +267,11 @@ class Victims:
             if (left - given[:, each] >= need).all():
                 members.remove(each)
                 left = left - given[:, each]
-        if len(members) > self._snapshot.limits.max_victims:
-            return ()
         return tuple(sorted(int(place[each]) for each in members))
 
     # what holds when it is tried
 
-    def _tried(self, victims: tuple[int, ...], shape: Shape, klass: int, fits: Fits) -> Choice | None:
+    def _tried(self, victims: tuple[int, ...], fits: Fits, is_worth_it: _Worth) -> Choice | None:
         """The set, less each without which the row still fits, if it fits at all and is worth it."""
         rows = self._fits_without(victims, fits)
         if rows is None:
@@ -245,7 +285,7 @@ class Victims:
                 victims, rows = others, found
         # Who would only free power or bandwidth for work on other nodes is not taken.
         leaving = self._place[np.isin(self._snapshot.held["node"], rows)]
-        if not np.isin(victims, leaving).all() or not self._is_worth_it(victims, rows, shape, klass):
+        if not np.isin(victims, leaving).all() or not is_worth_it(victims, rows):
             return None
         table = self._table
         return Choice(tuple((int(table["number"][each]), int(table["run"][each])) for each in victims), rows)

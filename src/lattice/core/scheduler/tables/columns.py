@@ -12,10 +12,11 @@ import numpy as np
 from lattice.core.model.nodes.nodes import Node, Share
 from lattice.core.model.scheduler_signals import NO_SIGNALS, Signals
 from lattice.core.model.site.reservations import AdvanceReservation
-from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, TenantUse, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Lends, Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
-from lattice.core.model.work.evictions import NO_TAKING, Eviction, Limits
+from lattice.core.model.work.evictions import CRITICAL_CLASS, NO_TAKING, Eviction, Limits
 from lattice.core.model.work.ledger import Ledger as Entries
+from lattice.core.model.work.lending import lending_of
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables.held import HeldTable
 from lattice.core.scheduler.tables.nodes import NodeTable
@@ -37,7 +38,7 @@ class Columns:
         self._vcluster_names = Names()
         self._tenant_names = Names()
         self._nodes = NodeTable(self._vcluster_names)
-        self._held = HeldTable(self._nodes, self._tenant_names)
+        self._held = HeldTable(self._nodes, self._tenant_names, self._vcluster_names)
         self._takeable = TakeableTable(self._vcluster_names, self._tenant_names)
         self._use = UseTable()
         self._predictor = Predictor()
@@ -59,9 +60,16 @@ class Columns:
         self._tuning = Tuning()
         self._limits = NO_TAKING  # until somebody says otherwise
         self._evictions: dict[int, Eviction] = {}
+        self._idle_since: dict[str, int] = {}
+        self._lenders: tuple[str, ...] = ()  # vClusters that lend nodes
 
-    def put_node(self, node: Node) -> None:
+    def put_node(self, node: Node, at: int = 0) -> None:
+        """`at` = when the record became what it is."""
         self._nodes.put(node)
+        if not node.is_free:
+            self._idle_since.pop(node.id, None)
+        elif at:
+            self._idle_since.setdefault(node.id, at)
         if node.vcluster or node.claimant:
             self._users_of[node.id] = (node.vcluster, bool(node.claimant))
         else:
@@ -131,6 +139,7 @@ class Columns:
     def put_vcluster(self, vcluster: Vcluster) -> None:
         self._vclusters[vcluster.name] = vcluster
         self._members.pop(vcluster.name, None)
+        self._lenders = tuple(name for name, each in self._vclusters.items() if lending_of(each).lends is Lends.IDLE)
 
     def put_tenant(self, tenant: Tenant) -> None:
         self._tenants[tenant.name] = tenant
@@ -199,6 +208,8 @@ class Columns:
         """The columns as they are now; `connected` = nodes whose agent can be reached, None = all."""
         queue = self._queue.columns()
         highest = int(queue.preemption_class.max(initial=0)) if self._limits.max_victims else 0
+        if self._lenders and len(queue.number):
+            highest = CRITICAL_CLASS  # what is lent is taken back whatever its class
         return Snapshot(
             nodes=self._nodes.columns(connected, signals.fingerprints),
             queue=queue,
@@ -224,6 +235,7 @@ class Columns:
             takeable=self._takeable.records(highest),
             evictions=tuple(sorted(self._evictions.values(), key=lambda each: (each.at, each.number))),
             limits=self._limits,
+            idle_since=dict(self._idle_since) if self._lenders else {},
         )
 
     def _members_of(self, name: str) -> Bools | None:

@@ -12,9 +12,10 @@ from lattice.core.scheduler.tables.snapshot import HELD, NEVER, STOP_GRACE_MS
 class HeldTable:
     """Rows by allocation. `node` is a slot of the node table until `records` turns it into a row of its columns."""
 
-    def __init__(self, nodes: NodeTable, tenants: Names) -> None:
+    def __init__(self, nodes: NodeTable, tenants: Names, vclusters: Names) -> None:
         self._nodes = nodes
         self._tenants = tenants
+        self._vclusters = vclusters
         self._slots = Slots(HELD)  # changed by `put` and `drop` alone
         # By number of each allocation that holds something: its shares and their slots, in the same order.
         self._slots_of: dict[int, tuple[tuple[Share, ...], Rows]] = {}
@@ -44,13 +45,13 @@ class HeldTable:
 
     def _add(self, allocation: Allocation) -> None:
         end = end_of(allocation)
-        tenant = self._tenants.number(allocation.tenant)
+        tenant, vcluster = self._tenants.number(allocation.tenant), self._vclusters.number(allocation.vcluster)
         storage_mbps = round(allocation.request.storage_gbps * 1000)
         slots = [self._slots.take() for _ in allocation.shares]
         for slot, share in zip(slots, allocation.shares, strict=True):
             node = self._nodes.slot_of(share.node)
             amounts = (0, 0, 0) if share.whole else (share.cpus, share.memory_mb, share.gpus)
-            self._slots.data[slot] = (allocation.number, node, end, *amounts, tenant, storage_mbps)
+            self._slots.data[slot] = (allocation.number, node, end, *amounts, tenant, storage_mbps, vcluster)
             storage_mbps = 0
         self._slots_of[allocation.number] = (allocation.shares, np.array(slots, np.intp))
 

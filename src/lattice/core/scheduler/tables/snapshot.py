@@ -71,6 +71,7 @@ HELD = np.dtype(
         ("gpus", "i8"),
         ("tenant", "i8"),
         ("storage_mbps", "i8"),  # bandwidth of the whole allocation, on its first share
+        ("vcluster", "i8"),
     ]
 )
 # Running work that may be taken for work of a higher class. `end` NEVER and `walltime_ms` 0: without a walltime.
@@ -235,6 +236,7 @@ class Snapshot:
     )
     evictions: tuple[Eviction, ...] = ()  # under way, the oldest first
     limits: Limits = NO_TAKING
+    idle_since: Mapping[str, int] = field(default_factory=dict)  # by node that was freed while this scheduler looked on
 
     def shape_of(self, row: int) -> Shape:
         shape = self.shapes[int(self.queue.shape[row])]

@@ -12,17 +12,18 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import sensitive
+from lattice.core.machine.rules import lending, sensitive
 from lattice.core.machine.rules.kept_nodes import fits_beside, without
 from lattice.core.machine.rules.work import placement, quotas, reservations
 from lattice.core.machine.rules.work.tasks import materialise
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState, Share
-from lattice.core.model.work.allocations import Allocation, StopIntent
+from lattice.core.model.work.allocations import Allocation, AllocationState, StopIntent
 from lattice.core.model.work.evictions import (
     KEEP_MS,
     Eviction,
+    EvictionReason,
     Victim,
     VictimPhase,
     cost_of,
@@ -31,8 +32,10 @@ from lattice.core.model.work.evictions import (
     units_of,
     value_of,
 )
+from lattice.core.model.work.lending import lending_of
 
 Events = tuple[ev.AnyEvent, ...]
+MAX_SHARERS = 64  # allocations that one reclaimed node may be shared by
 # A node in another state takes no work soon; one that is Degraded may be Ready again in a moment.
 _HOPEFUL = (NodeState.READY, NodeState.DEGRADED)
 
@@ -50,6 +53,7 @@ def evict(state: State, command: cmd.EvictAllocations, at: int) -> Events | Reje
     refusal = (
         placement.check_allocation(state, preemptor, command, at)
         or placement.check_count(preemptor.request, command.shares)
+        or _check_set(state, victims, command)
         or _check_victims(state, preemptor, victims, command, at)
         or _check_nodes(state, preemptor, victims, command.shares)
         or reservations.check_placement(state, preemptor, command.shares, at)
@@ -58,16 +62,36 @@ def evict(state: State, command: cmd.EvictAllocations, at: int) -> Events | Reje
     )
     if refusal is not None:
         return refusal
+    grace_s = lending_of(state.vclusters[preemptor.vcluster]).return_grace_s
+    due_at = at + grace_s * 1000 if command.reason is EvictionReason.RECLAIM and grace_s else 0
+    phase = VictimPhase.WARNED if due_at else VictimPhase.STOPPING
     eviction = Eviction(
         number=command.number,
         run=command.run,
-        victims=tuple(Victim(number=victim.number, run=victim.run) for victim in victims),
+        victims=tuple(Victim(number=each.number, run=each.run, phase=phase, due_at=due_at) for each in victims),
         shares=command.shares,
         at=at,
         reason=command.reason,
     )
-    stops = tuple(ev.AllocationStopping(number=victim.number, intent=StopIntent.PREEMPT) for victim in victims)
-    return (*released, ev.EvictionBegan(eviction=eviction), *stops)
+    return (*released, ev.EvictionBegan(eviction=eviction), *(() if due_at else map(_stopping, eviction.victims)))
+
+
+def _stopping(victim: Victim) -> ev.AllocationStopping:
+    return ev.AllocationStopping(number=victim.number, intent=StopIntent.PREEMPT)
+
+
+def stop_victims(state: State, command: cmd.StopVictims, at: int) -> Events | Rejected:
+    """Ends the victims whose warning is over; one that is ending for another reason is left to that."""
+    eviction = state.evictions.records.get(command.number)
+    victims = eviction.victims if eviction is not None else ()
+    due = [each for each in victims if each.phase is VictimPhase.WARNED and each.due_at <= at]
+    if eviction is None or not due:
+        return _stale(f"no warning of {allocation_id(command.number)} is over")
+    ending = [each for each in due if state.allocations[each.number].state is AllocationState.RUNNING]
+    changed = replace(
+        eviction, victims=tuple(replace(v, phase=VictimPhase.STOPPING) if v in due else v for v in victims)
+    )
+    return (ev.EvictionChanged(eviction=changed), *map(_stopping, ending))
 
 
 def _victims(state: State, command: cmd.EvictAllocations) -> list[Allocation] | Rejected:
@@ -81,21 +105,36 @@ def _victims(state: State, command: cmd.EvictAllocations) -> list[Allocation] | 
     return found
 
 
+def _check_set(state: State, victims: list[Allocation], command: cmd.EvictAllocations) -> Rejected | None:
+    """Some, but not too many, none of them twice, and each holds something of what is wanted. For a reclaim, as many as there are nodes."""
+    most = limits_of(state.settings).max_victims
+    if command.reason is EvictionReason.RECLAIM:
+        most = max(most, len(command.shares) * MAX_SHARERS)
+    if not 0 < len({victim.number for victim in victims}) == len(victims) <= most:
+        return _stale(f"{len(victims)} victims proposed, preemption.max_victims is {most}")
+    wanted = {share.node for share in command.shares}
+    for victim in victims:
+        if wanted.isdisjoint(victim.nodes):
+            return _stale(f"{allocation_id(victim.number)} holds none of the nodes")
+        if victim.number in state.evictions.takers:
+            return _stale(f"{allocation_id(victim.number)} is taken already")
+    return None
+
+
 def _check_victims(
     state: State, preemptor: Allocation, victims: list[Allocation], command: cmd.EvictAllocations, at: int
 ) -> Rejected | None:
+    if command.reason is EvictionReason.RECLAIM:
+        return _check_reclaim(state, preemptor, victims)
     limits = limits_of(state.settings)
-    if not 0 < len({victim.number for victim in victims}) == len(victims) <= limits.max_victims:
-        return _stale(f"{len(victims)} victims proposed, preemption.max_victims is {limits.max_victims}")
-    wanted = {share.node for share in command.shares}
     for victim in victims:
         if victim.preemption_class >= preemptor.preemption_class:
             return _stale(f"{allocation_id(victim.number)} is of class {victim.preemption_class}")
-        why = protection(victim, state.vclusters[victim.vcluster], limits, at)
+        vcluster = state.vclusters[victim.vcluster]
+        is_borrowing = bool(lending.foreign_nodes(vcluster, victim.shares))
+        why = protection(victim, vcluster, limits, at, is_borrowing=is_borrowing)
         if why is not None:
             return _stale(f"{allocation_id(victim.number)} {why}")
-        if wanted.isdisjoint(victim.nodes):
-            return _stale(f"{allocation_id(victim.number)} holds none of the nodes")
     classes = preemptor.preemption_class - max(victim.preemption_class for victim in victims)
     value = value_of(units_of(command.shares, state.nodes), preemptor.walltime_s, classes)
     if sum(cost_of(victim, state.nodes, at) for victim in victims) >= value:
@@ -103,10 +142,24 @@ def _check_victims(
     return None
 
 
+def _check_reclaim(state: State, preemptor: Allocation, victims: list[Allocation]) -> Rejected | None:
+    """Whatever its class and however long it ran: work on a node that its vCluster borrowed gives way to work of the node's home."""
+    home = frozenset(state.vclusters[preemptor.vcluster].nodes)
+    for victim in victims:
+        label = allocation_id(victim.number)
+        if victim.state is not AllocationState.RUNNING:
+            return _stale(f"{label} is {victim.state}")
+        if home.isdisjoint(lending.foreign_nodes(state.vclusters[victim.vcluster], victim.shares)):
+            return _stale(f'{label} has borrowed no node of vCluster "{preemptor.vcluster}"')
+    return None
+
+
 def _check_nodes(
     state: State, preemptor: Allocation, victims: list[Allocation], shares: tuple[Share, ...]
 ) -> Rejected | None:
     vcluster = state.vclusters[preemptor.vcluster]
+    if lending.foreign_nodes(vcluster, shares):
+        return _stale(f'some of the nodes are not of vCluster "{vcluster.name}"')
     if not vcluster.is_up:
         return _stale(f'vCluster "{vcluster.name}" is down')
     leaving = frozenset(victim.number for victim in victims)

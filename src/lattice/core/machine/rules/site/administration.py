@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import sensitive
+from lattice.core.machine.rules import lending, sensitive
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import check_setting
 from lattice.core.model.site.tenants import SCHEDULERS, Project, Tenant, Vcluster
@@ -59,6 +59,7 @@ def set_vcluster(state: State, command: cmd.SetVcluster, at: int) -> Events | Re
     refusal = (
         _check_existence("vCluster", vcluster.name, old, state.vclusters, create=command.create)
         or _check_vcluster(state, vcluster)
+        or lending.check_vcluster(state, vcluster)
         or _check_sharing(state, vcluster, old)
         or sensitive.check_vcluster(state, vcluster, old)
     )

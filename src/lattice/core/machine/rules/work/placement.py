@@ -8,7 +8,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import kept_nodes, sensitive
+from lattice.core.machine.rules import kept_nodes, lending, sensitive
 from lattice.core.machine.rules.work import quotas, reservations
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
@@ -18,6 +18,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node, NodeState, Share
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import Allocation, Hold, Part, Request
+from lattice.core.model.work.lending import borrows
 from lattice.core.model.work.shares import fits, matches, share_of
 
 
@@ -86,7 +87,7 @@ def check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...])
         node = state.nodes.get(share.node)
         if node is None or not may_have(allocation, vcluster, node, share) or not fits(node, share, vcluster.name):
             return _stale(f"node {share.node} cannot be given")
-    return None
+    return lending.check_placement(state, allocation, shares)
 
 
 def may_have(allocation: Allocation, vcluster: Vcluster, node: Node, share: Share) -> bool:
@@ -97,7 +98,7 @@ def may_have(allocation: Allocation, vcluster: Vcluster, node: Node, share: Shar
     return (
         node.state is NodeState.READY
         and not node.shortfall
-        and (not vcluster.nodes or node.id in vcluster.nodes)
+        and (not vcluster.nodes or node.id in vcluster.nodes or borrows(vcluster))  # which node, `lending` judges
         and matches(allocation.request, node.hardware, node.id)
         and share == share_of(allocation.request, node, vcluster.node_sharing)
     )

@@ -15,7 +15,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.parts.services import ServiceKey
-from lattice.core.machine.rules import exposure, sensitive
+from lattice.core.machine.rules import exposure, lending, sensitive
 from lattice.core.machine.rules.checkpoints import submissions as checkpoints
 from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
@@ -385,7 +385,8 @@ def check_walltime(walltime_s: int, vcluster: Vcluster) -> Rejected | None:
 def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Rejected | None:
     """Refuses what no set of the vCluster's nodes could ever satisfy. A machine without nodes yet refuses nothing."""
     if vcluster.nodes or request.node_list or request.exclude:
-        members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
+        own = frozenset(vcluster.nodes) | lending.within_reach(state, vcluster)
+        members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in own]
         total = len(members)
         suitable = sum(matches(request, node.hardware, node.id) for node in members)
     else:
