@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lattice.core.model.capacity.lending import lending_of
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.model.work.evictions import Eviction, EvictionReason
-from lattice.core.model.work.lending import lending_of
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.backfill import Start, earliest_start
 from lattice.core.scheduler.placement.bounds import Bounds

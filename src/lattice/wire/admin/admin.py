@@ -6,6 +6,7 @@ from math import isfinite
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from lattice.core.model.capacity.lending import NO_LENDING, lending_of
 from lattice.core.model.site.tenants import (
     NO_DEMANDS,
     SCHEDULERS,
@@ -25,7 +26,6 @@ from lattice.core.model.site.tenants import (
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
 from lattice.core.model.work.evictions import policy_of
-from lattice.core.model.work.lending import NO_LENDING, lending_of
 from lattice.images.references import BadReference, parse_images
 from lattice.wire.bounds import Short
 from lattice.wire.text.node_names import node_names

@@ -14,9 +14,9 @@ from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_a
 from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.machine.rules.lending import borrowed_by, lent_by
+from lattice.core.model.capacity.lending import homes_of
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.site.weights import FACTORS
-from lattice.core.model.work.lending import homes_of
 from lattice.core.scheduler.score.profiles import profile_of
 from lattice.wire.admin.admin import (
     LoanView,

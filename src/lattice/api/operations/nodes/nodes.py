@@ -14,9 +14,9 @@ from lattice.api.nodes.fields import sort_rows
 from lattice.api.nodes.health import with_checks
 from lattice.api.nodes.orders import Instruction, NodeOrder, order_node
 from lattice.api.operations.nodes.query import chosen_rows, in_pieces, page_of
+from lattice.core.model.capacity.lending import is_lent
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node
-from lattice.core.model.work.lending import is_lent
 from lattice.wire.bounds import Condition, Conditions, NodeSet
 from lattice.wire.nodes.nodes import NodeView, node_view
 from lattice.wire.text.times import rfc3339

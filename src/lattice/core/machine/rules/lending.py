@@ -2,10 +2,10 @@
 
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
+from lattice.core.model.capacity.lending import borrows, homes_of, lending_of, lends_to, may_run_borrowed
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import SENSITIVE, Lends, Vcluster
 from lattice.core.model.work.allocations import Allocation
-from lattice.core.model.work.lending import borrows, homes_of, lending_of, lends_to, may_run_borrowed
 
 
 def foreign_nodes(vcluster: Vcluster, shares: tuple[Share, ...]) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from lattice.core.model.capacity.lending import borrows, lending_of, lends_to
 from lattice.core.model.site.tenants import SENSITIVE, Lends, Vcluster
 from lattice.core.model.work.evictions import FIRST_UNPREEMPTED_CLASS
-from lattice.core.model.work.lending import borrows, lending_of, lends_to
 from lattice.core.scheduler.feasibility import Demand, suitable_nodes
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from lattice.core.model.capacity.lending import lending_of
 from lattice.core.model.nodes.nodes import Node, Share
 from lattice.core.model.scheduler_signals import NO_SIGNALS, Signals
 from lattice.core.model.site.reservations import AdvanceReservation
@@ -16,7 +17,6 @@ from lattice.core.model.site.tenants import SENSITIVE, Lends, Project, Tenant, T
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.evictions import CRITICAL_CLASS, NO_TAKING, Eviction, Limits
 from lattice.core.model.work.ledger import Ledger as Entries
-from lattice.core.model.work.lending import lending_of
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables.held import HeldTable
 from lattice.core.scheduler.tables.nodes import NodeTable

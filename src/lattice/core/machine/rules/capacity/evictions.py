@@ -17,6 +17,7 @@ from lattice.core.machine.rules.kept_nodes import fits_beside, without
 from lattice.core.machine.rules.work import placement, quotas, reservations
 from lattice.core.machine.rules.work.tasks import materialise
 from lattice.core.machine.state import State
+from lattice.core.model.capacity.lending import lending_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState, Share
 from lattice.core.model.work.allocations import Allocation, AllocationState, StopIntent
@@ -32,7 +33,6 @@ from lattice.core.model.work.evictions import (
     units_of,
     value_of,
 )
-from lattice.core.model.work.lending import lending_of
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_SHARERS = 64  # allocations that one reclaimed node may be shared by

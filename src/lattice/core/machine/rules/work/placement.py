@@ -14,11 +14,11 @@ from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
+from lattice.core.model.capacity.lending import borrows
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node, NodeState, Share
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import Allocation, Hold, Part, Request
-from lattice.core.model.work.lending import borrows
 from lattice.core.model.work.shares import fits, matches, share_of
 
 
