@@ -8,13 +8,13 @@ from lattice.api.context import Context
 from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page
 from lattice.api.find.states import parse_node_states
-from lattice.api.find.visibility import find_vcluster, vclusters_of_nodes
+from lattice.api.find.visibility import find_vcluster, vclusters_of_nodes, visible_vclusters
 from lattice.api.nodes.conformance import conformance_of
 from lattice.api.nodes.fields import sort_rows
 from lattice.api.nodes.health import with_checks
 from lattice.api.nodes.orders import Instruction, NodeOrder, order_node
 from lattice.api.operations.nodes.query import chosen_rows, in_pieces, page_of
-from lattice.core.model.capacity.lending import is_lent
+from lattice.core.model.capacity.lending import homes_of, is_lent
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node
 from lattice.wire.bounds import Condition, Conditions, NodeSet
@@ -155,7 +155,8 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     view = msgspec.structs.replace(view, fingerprint=fingerprint, conformance=conformance)
     if node.vcluster and is_lent(node.id, node.vcluster, context.state.vclusters):
         since = min(context.state.allocations[number].started_at for number in node.holders())
-        view = msgspec.structs.replace(view, home=homes.get(node.id, ""), lent_since=rfc3339(since))
+        home = next((each.name for each in homes_of(node.id, visible_vclusters(context).values())), "")
+        view = msgspec.structs.replace(view, home=home, lent_since=rfc3339(since))
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
     seen = tuple(map(allocation_id, seen_work(context, node)))
