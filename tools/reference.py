@@ -19,7 +19,7 @@ from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import alert_rules, code_reference, config_examples, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
+from tools import alert_rules, code_reference, config_examples, dashboards, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
 
 TARGET = ROOT / "docs" / "reference"
 MIGRATING = ROOT / "docs" / "guide" / "migrating-from-slurm.md"
@@ -115,6 +115,7 @@ def pages(*, is_fresh: bool = False) -> dict[str, str]:
     return {
         "states.md": states(),
         **alert_rules.files(NOTE),
+        **dashboards.files(),
         "rest.md": rest(),
         "permissions.md": permissions(),
         **code_reference.pages(NOTE),

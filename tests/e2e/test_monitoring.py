@@ -1,15 +1,17 @@
 """A cluster, and the programs that watch it: what they read, and whom they call."""
 
 import getpass
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from lattice.testing import LocalCluster, eventually
+from lattice.observe.dashboards.panels import DASHBOARDS
+from lattice.testing import LocalCluster, NotInTime, eventually
 from tests.hooks import Hooks
 from tests.monitoring_stack import Stack, fetch
 from tests.s3_server import free_port
@@ -67,7 +69,7 @@ def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.P
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     page = f"127.0.0.1:{free_port()}"
-    with Hooks() as hooks, LocalCluster(nodes=1) as cluster:
+    with Hooks() as hooks, LocalCluster(nodes=1, settings={"snapshots.every_commands": "20"}) as cluster:
         agent = start_agent(cluster, folder, page)
         try:
             server = cluster.api_url.removeprefix("http://")
@@ -109,6 +111,44 @@ def test_the_agent_shows_how_long_starts_take(site: Site) -> None:
 def test_tenants_reach_the_store_and_not_the_public_page(site: Site) -> None:
     eventually(lambda: site.stack.store('lattice_quota_used_nodes{tenant="default"}'), "the page of tenants")
     assert "tenant=" not in fetch(f"{site.cluster.api_url}/metrics")
+
+
+VALUES = {
+    "$vcluster": "default",
+    "$member": "server",
+    "$node": "watched",
+    "$tenant": "default",
+    "$__rate_interval": "30s",
+}
+
+
+def filled(expr: str) -> str:
+    for name, value in VALUES.items():
+        expr = expr.replace(name, value)
+    return expr
+
+
+def has_data(found: list[dict[str, Any]]) -> bool:
+    return any(not math.isnan(float(each["value"][1])) for each in found)
+
+
+def test_every_dashboard_shows_data_after_some_work_or_names_what_it_waits_for(site: Site) -> None:
+    asked = [line.expr for board in DASHBOARDS for panel in board.panels if not panel.waits_for for line in panel.lines]
+    waiting = {(name, expr) for expr in asked for name in ("prometheus", "store")}
+    ask = {"prometheus": site.stack.prometheus, "store": site.stack.store}
+
+    def all_answered() -> bool:
+        for node in ("n1", "watched"):
+            site.cluster.run(["true"], resources={"constraints": {"nodes": node}})
+        for name, expr in sorted(waiting):
+            if has_data(ask[name](filled(expr))):
+                waiting.discard((name, expr))
+        return not waiting
+
+    try:
+        eventually(all_answered, "data for every panel", within_s=90, every_s=0.5)
+    except NotInTime:
+        raise AssertionError(f"no data: {sorted(waiting)}") from None
 
 
 def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:
