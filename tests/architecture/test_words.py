@@ -32,6 +32,7 @@ VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+|job-g
 KEYS_OF_OTHERS = {
     ("src/lattice/replay/report.py", '"jobs": outcome.allocations,'),
     ("src/lattice/observe/figures/scheduling.py", '"lattice_scheduling_backfill_jobs",'),
+    ("src/lattice/observe/dashboards/panels.py", '_BACKFILLED = "lattice_scheduling_backfill_jobs_total"'),
     ("src/lattice/observe/figures/specified.py", '"lattice_scheduling_backfill_jobs_total": PUBLIC,'),
 }
 # Where Slurm is spoken of, or spoken.

@@ -4,6 +4,7 @@ import getpass
 import math
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,9 @@ from tests.s3_server import free_port
 
 pytestmark = pytest.mark.e2e
 PROGRAMS = Path(sys.executable).parent
+
+
+PLANTED = ("planted-in-a-file-of-the-configuration", "planted-in-environment", "planted-in-a-script")
 
 
 class Site(NamedTuple):
@@ -69,7 +73,11 @@ def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.P
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     page = f"127.0.0.1:{free_port()}"
-    with Hooks() as hooks, LocalCluster(nodes=1, settings={"snapshots.every_commands": "20"}) as cluster:
+    secret = folder / "webhook"
+    secret.touch(mode=0o600)
+    secret.write_text(PLANTED[0])
+    settings = {"snapshots.every_commands": "20", "notifications.webhook.secret": f"file://{secret}"}
+    with Hooks() as hooks, LocalCluster(nodes=1, settings=settings) as cluster:
         agent = start_agent(cluster, folder, page)
         try:
             server = cluster.api_url.removeprefix("http://")
@@ -149,6 +157,34 @@ def test_every_dashboard_shows_data_after_some_work_or_names_what_it_waits_for(s
         eventually(all_answered, "data for every panel", within_s=90, every_s=0.5)
     except NotInTime:
         raise AssertionError(f"no data: {sorted(waiting)}") from None
+
+
+def test_a_bundle_has_what_is_needed_and_no_secret(site: Site, tmp_path: Path) -> None:
+    cluster = site.cluster
+    cluster.run(["sh", "-c", f"echo {PLANTED[2]}"], environment={"PASSWORD": PLANTED[1]})
+    path = tmp_path / "case.tar.gz"
+    made = cluster.cli(
+        "admin", "diag-bundle", "--node", "watched", "--node", "n1", "--since", "30m", "--file", str(path)
+    )
+    assert made.stdout.strip() == str(path)
+    assert path.stat().st_mode & 0o077 == 0
+    with tarfile.open(path) as archive:
+        members = {member.name.partition("/")[2]: member for member in archive.getmembers()}
+        read = {name: archive.extractfile(member) for name, member in members.items()}
+        texts = {name: file.read().decode() for name, file in read.items() if file is not None}
+    for name in ("raft.json", "nodes.json", "allocations.json", "scheduler.json", "servers/1/metrics.json"):
+        assert name in texts, made.stderr
+    assert "registered with" in texts["nodes/watched/agent.log"], "without a shell on the node"
+    assert "lattice" in texts["servers/1/server.log"] or texts["servers/1/server.log"].count("\n") >= 1
+    assert "webhook" in texts["servers/1/configuration.yaml"]
+    assert "version:" in texts["servers/1/about.yaml"]
+    secrets = [*PLANTED, cluster.token, cluster.agent_token, (cluster.directory / "secret").read_text().strip()]
+    for secret in secrets:
+        assert [name for name, text in texts.items() if secret in text] == []
+    again = cluster.cli("admin", "diag-bundle", "--file", str(path), check=False)
+    assert (again.returncode, "exists" in again.stderr) == (1, True)
+    unknown = cluster.cli("admin", "diag-bundle", "--node", "nowhere", "--file", str(tmp_path / "b.tar.gz"))
+    assert 'unknown node "nowhere"' in unknown.stderr
 
 
 def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:

@@ -65,6 +65,7 @@ class Services:
     log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
     figures: FigureRing | None = None  # their last day; None = not kept
+    configuration: Callable[[], str] = lambda: ""  # of this server, in YAML and without secrets
     metric_addresses: Callable[[], Mapping[str, str]] = dict  # of connected agents; empty text = they show none
     is_ready: Callable[[], bool] = lambda: True
     quorum: QuorumView | None = None

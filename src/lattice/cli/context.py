@@ -108,14 +108,18 @@ class Context:
     def client(self) -> Client:
         return self.connect()
 
-    def connect(self, *, answer_within_s: float | None = None) -> Client:
-        """A new client: for another thread, or one that gives up early and says nothing of it."""
+    def each_server(self) -> list[Client]:
+        """A client for each address that is configured, which asks that server alone."""
+        return [self.connect(api_url=url) for url in self.settings.place().api_url.split(",") if url]
+
+    def connect(self, *, answer_within_s: float | None = None, api_url: str = "") -> Client:
+        """A new client: for another thread, for one server, or one that gives up early and says nothing of it."""
         place = self.settings.place()
         if self.flags.verbose:
             self.streams.complain(f"Using {place.api_url} ({place.origin})\n")
         try:
             return Client(
-                place.api_url,
+                api_url or place.api_url,
                 token=place.token,
                 token_file=place.token_file,
                 tenant=self.settings.tenant,

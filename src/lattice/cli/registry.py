@@ -155,6 +155,9 @@ ADMIN = Branch(
             "inspect the scheduler",
             {"status": Leaf("admin.scheduler:STATUS", "show the last scheduling cycle")},
         ),
+        "diag-bundle": Leaf(
+            "observe.bundle:BUNDLE", "collect status, logs and metrics into one file for a problem report"
+        ),
         "prometheus-targets": Leaf("observe.targets:TARGETS", "print where Prometheus finds the agents' metrics"),
         "metrics": Branch(
             "inspect the servers' metrics",

@@ -18,6 +18,7 @@ from typing import TextIO
 import msgspec
 
 from lattice.observe.log_files import LogFile, LogFileHandler
+from lattice.observe.recent_lines import RECENT, RecentLines
 
 LIMIT_BYTES = 16 << 20
 LINES_UNCHECKED = 200
@@ -29,10 +30,11 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per record; `fields` are put into every one."""
+    """One JSON object per record; `fields` are put into every one. `recent` gets a copy of each line."""
 
-    def __init__(self, component: str, fields: Mapping[str, str]) -> None:
+    def __init__(self, component: str, fields: Mapping[str, str], recent: RecentLines | None = None) -> None:
         super().__init__()
+        self._recent = recent
         self._component = component
         self._fields = dict(fields)
         self._second = (0, "")
@@ -48,7 +50,10 @@ class JsonFormatter(logging.Formatter):
         line.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return _text(line)
+        text = _text(line)
+        if self._recent is not None:
+            self._recent.add(record.created, text)
+        return text
 
     def _moment(self, created: float) -> str:
         milliseconds = int(created * 1000)
@@ -125,7 +130,7 @@ def configure(
     if file is not None:
         handler = written = LogFileHandler(file)
         written.reopen_on(signal.SIGHUP)
-    handler.setFormatter(JsonFormatter(component, fields or {}))
+    handler.setFormatter(JsonFormatter(component, fields or {}, RECENT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # What the library would look up for each record and no line shows (the manual of `logging`, "Optimization").
     logging._srcfile = None

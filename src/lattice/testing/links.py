@@ -40,6 +40,7 @@ class FakeLinks:
     ended: set[tuple[int, int]] = field(default_factory=set)
     figures: dict[str, tuple[GroupUse, ...]] = field(default_factory=dict)  # what runs use, by node
     missing: dict[str, tuple[MissingFeature, ...]] = field(default_factory=dict)  # what nodes lack
+    logged: dict[str, list[str]] = field(default_factory=dict)  # what agents logged
     images: dict[str, NodeImagesTold] = field(default_factory=dict)  # what nodes say of their images
     asked: list[tuple[str, ImagesAsk]] = field(default_factory=list)  # what they were asked about them
     telemetry: dict[tuple[str, RunKey | None], tuple[TelemetryTold, ...]] = field(default_factory=dict)
@@ -123,6 +124,11 @@ class FakeLinks:
 
     async def measure_node(self, node: str) -> NodeUse:
         return NodeUse(groups=await self.measure(node), missing=self.missing.get(node, ()))
+
+    async def read_log(self, node: str, since_s: float) -> list[str]:
+        if node not in self.open:
+            raise AgentUnreachable(f"node {node} is not connected")
+        return self.logged.get(node, [])
 
     async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
         if node not in self.open:

@@ -91,3 +91,21 @@ async def test_targets_leave_out_what_other_machines_cannot_reach_and_say_why(wo
     assert "shows no metrics" in why["n3"]
     assert why["n5"] == "is not connected"
     assert (await world.call("GET", "/metrics/targets")).status == 403
+
+
+@in_world
+async def test_logs_and_configuration_are_for_administrators_and_without_secrets(world: World) -> None:
+    world.services.configuration = lambda: "hmac_secret: hunter2\ndata_dir: /var/lib/lattice\n"
+    world.links.logged["n1"] = ['{"message":"hello","password":"hunter2"}']
+    answer = await world.call("GET", "/admin/diagnostics?since_s=60", token=world.admin)
+    assert (answer.status, answer.json()["server"]) == (200, "s1")
+    assert "/var/lib/lattice" in answer.json()["configuration"]
+    assert b"hunter2" not in answer.body
+    log = await world.call("GET", "/nodes/n1/log?since_s=60", token=world.admin)
+    assert (log.status, len(log.json()["log"])) == (200, 1)
+    assert b"hunter2" not in log.body
+    assert (await world.call("GET", "/nodes/nowhere/log", token=world.admin)).status == 404
+    for path in ("/admin/diagnostics", "/nodes/n1/log"):
+        for token in (world.alice, world.token("op", scope="operator"), world.token("boss", scope="tenant:admin")):
+            assert (await world.call("GET", path, token=token)).status == 403
+    assert (await world.call("GET", "/admin/diagnostics?since_s=0", token=world.admin)).status == 400

@@ -43,6 +43,8 @@ WITHOUT_RECORD = {
     "ReportAck": "repeats two fields of the report's message",
     "Ping": "a number, between the agent's figures and the stream",
     "Pong": "the same number",
+    "AskLog": "a number and a time, between a question and the stream",
+    "LogTold": "a number, and lines of text",
     "HealthAck": "a number and a time, between the checks and the stream",
     "Measure": "a number and a key, between a question and the stream",
     "Measured": "a number, and what was measured",

@@ -1,7 +1,7 @@
 """What servers measure of themselves."""
 
-from lattice_sdk.observing.models import FigureHistory, MetricTargets
-from lattice_sdk.operation import Steps, operation, read
+from lattice_sdk.observing.models import FigureHistory, MetricTargets, NodeLog, ServerDiagnostics
+from lattice_sdk.operation import Steps, at, operation, read
 
 
 class FigureCalls:
@@ -15,3 +15,13 @@ class FigureCalls:
     def metric_targets(self) -> Steps[MetricTargets]:
         """Where a monitoring system finds the metrics of agents, and which nodes show it none."""
         return read("/metrics/targets", MetricTargets)
+
+    @operation
+    def server_diagnostics(self, *, since_s: int = 3600) -> Steps[ServerDiagnostics]:
+        """Configuration and recent log lines of the server that answers, without secrets."""
+        return read("/admin/diagnostics", ServerDiagnostics, [("since_s", str(since_s))])
+
+    @operation
+    def node_log(self, node_id: str, *, since_s: int = 3600) -> Steps[NodeLog]:
+        """Recent log lines of the agent of a node, without secrets."""
+        return read(at("nodes", node_id, "log"), NodeLog, [("since_s", str(since_s))])

@@ -42,3 +42,21 @@ class MetricTargets(Struct, frozen=True, kw_only=True):
 
     targets: list[MetricTarget] = []
     left_out: list[TargetLeftOut] = []
+
+
+class ServerDiagnostics(Struct, frozen=True, kw_only=True):
+    """Secrets are left out of the configuration and of the lines."""
+
+    server: str
+    version: str = ""
+    leader: bool = False
+    applied_index: int = 0
+    problem: str = ""
+    warning: str = ""
+    configuration: str = ""  # YAML
+    log: list[str] = []
+
+
+class NodeLog(Struct, frozen=True, kw_only=True):
+    node: str
+    log: list[str] = []

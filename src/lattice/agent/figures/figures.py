@@ -6,9 +6,12 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from lattice.core.model.site.protocols import PINGS
+from lattice.observe.recent_lines import RECENT
+from lattice.observe.scrubbing import scrub
 from lattice.wire.pb import agent_pb2 as pb
 
 PING_EVERY_S = 60.0
+MAX_LOG_BYTES = 512 << 10
 _LATENCIES = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0)
 _STARTS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0)
 
@@ -98,6 +101,10 @@ class AgentFigures:
         """Whether the message was for this."""
         if message.HasField("welcome"):
             self.welcomed(tuple(message.welcome.protocol.features))
+        if message.HasField("ask_log"):
+            lines = map(scrub, RECENT.since(message.ask_log.since_s, most_bytes=MAX_LOG_BYTES))
+            self._post(pb.AgentMessage(log_told=pb.LogTold(ticket=message.ask_log.ticket, lines=lines)))
+            return True
         if not message.HasField("pong"):
             return False
         if self._pinged_s is not None and message.pong.number == self._ping:

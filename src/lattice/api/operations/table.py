@@ -34,7 +34,7 @@ from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
-from lattice.api.operations.observe import figures, targets
+from lattice.api.operations.observe import diagnostics, figures, targets
 from lattice.api.operations.telemetry import metrics as telemetry
 from lattice.api.operations.web import links as web_links
 from lattice.api.operations.web import timeline as timelines
@@ -279,6 +279,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),
     _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
     _row("GET", "/metrics/history", figures.figure_history, figures.FigureQuery, _P.READ_FIGURES),
+    _row(
+        "GET",
+        "/admin/diagnostics",
+        diagnostics.server_diagnostics,
+        diagnostics.DiagnosticsQuery,
+        _P.MANAGE_SERVERS,
+    ),
+    _row("GET", "/nodes/{id}/log", diagnostics.node_log, diagnostics.NodeLogQuery, _P.MANAGE_SERVERS),
     _row("GET", "/metrics/targets", targets.metric_targets, NoParameters, _P.READ_FIGURES),
     _row("GET", "/raft/status", quorum.raft_status, NoParameters, _P.READ_SCHEDULER),
     _row("POST", "/raft/transfer-leader", quorum.transfer_leader, quorum.TransferRequest, _P.WRITE_SETTINGS),

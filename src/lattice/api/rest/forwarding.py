@@ -37,6 +37,7 @@ _OWN = frozenset(
         "/v1/version",
         "/v1/raft/status",
         "/v1/metrics/history",
+        "/v1/admin/diagnostics",
     }
 )
 _HOP = frozenset(

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+import yaml
+
 from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.links import AgentLinkTable
@@ -16,6 +18,7 @@ from lattice.api.pages.work import PortWork
 from lattice.api.partitions import slurm_names
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
+from lattice.config.redaction import redacted
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_place, make_safe
@@ -243,6 +246,7 @@ class ServerParts:
             log_retention=log_retention(config),
             metrics=self.metrics,
             figures=self.figures.ring,
+            configuration=lambda: yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),
             metric_addresses=dict if loops is None else loops.metric_addresses,
             is_ready=is_ready,
             quorum=quorum,

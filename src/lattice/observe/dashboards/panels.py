@@ -54,6 +54,7 @@ _CYCLE = "lattice_scheduling_cycle_duration_seconds"
 _SCORING = "lattice_scheduling_cost_function_duration_seconds"
 _COMMIT = "lattice_raft_commit_latency_seconds"
 _REQUESTS = "lattice_api_requests_total"
+_BACKFILLED = "lattice_scheduling_backfill_jobs_total"
 
 HOLISTIC = Dashboard(
     name="holistic",
@@ -84,7 +85,7 @@ HOLISTIC = Dashboard(
             title="Preemptions a minute",
             lines=(Line(f"({per_second('lattice_preemptions_total', 'reason')} or vector(0)) * 60", "{{reason}}"),),
         ),
-        Panel(title="Leaders", kind="stat", lines=(Line("sum(lattice_raft_leader)", "servers that lead"),)),
+        Panel(title="Leaders", kind="stat", lines=(Line("sum(lattice_raft_leader)", "leaders"),)),
         Panel(title="Commit latency, p99", unit="s", lines=(Line(p99(_COMMIT, "member_id"), "{{member_id}}"),)),
         Panel(title="API requests", unit="reqps", lines=(Line(per_second(_REQUESTS, "status"), "{{status}}"),)),
         Panel(
@@ -158,7 +159,7 @@ PER_VCLUSTER = Dashboard(
         ),
         Panel(
             title="Backfilled a minute",
-            lines=(Line(f"{per_second('lattice_scheduling_backfill_jobs_total', '', _V)} * 60", "backfilled"),),
+            lines=(Line(f"{per_second(_BACKFILLED, '', _V)} * 60", "backfilled"),),
         ),
     ),
 )

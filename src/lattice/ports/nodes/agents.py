@@ -373,6 +373,10 @@ class AgentLinks(Protocol):
         """As `measure` for all runs, and what the node lacks; raises AgentUnreachable."""
         ...
 
+    async def read_log(self, node: str, since_s: float) -> list[str]:
+        """What the agent of the node logged lately, without secrets; raises AgentUnreachable."""
+        ...
+
     async def ask_images(self, node: str, ask: ImagesAsk) -> NodeImagesTold:
         """What the node says of its images; raises AgentUnreachable, also for an agent of a release that cannot say it."""
         ...

@@ -1602,6 +1602,32 @@ class FigureHistory(_message.Message):
     series: _containers.RepeatedCompositeFieldContainer[FigureSeries]
     def __init__(self, server: _Optional[str] = ..., component: _Optional[str] = ..., leader: _Optional[bool] = ..., since: _Optional[str] = ..., series: _Optional[_Iterable[_Union[FigureSeries, _Mapping]]] = ...) -> None: ...
 
+class ServerDiagnosticsRequest(_message.Message):
+    __slots__ = ("since_s",)
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    since_s: int
+    def __init__(self, since_s: _Optional[int] = ...) -> None: ...
+
+class ServerDiagnostics(_message.Message):
+    __slots__ = ("server", "version", "leader", "applied_index", "problem", "warning", "configuration", "log")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    version: str
+    leader: bool
+    applied_index: int
+    problem: str
+    warning: str
+    configuration: str
+    log: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, server: _Optional[str] = ..., version: _Optional[str] = ..., leader: _Optional[bool] = ..., applied_index: _Optional[int] = ..., problem: _Optional[str] = ..., warning: _Optional[str] = ..., configuration: _Optional[str] = ..., log: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class MetricTargetsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

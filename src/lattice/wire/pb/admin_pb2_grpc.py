@@ -286,6 +286,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
                 _registered_method=True)
+        self.ServerDiagnostics = channel.unary_unary(
+                '/lattice.v1.AdminService/ServerDiagnostics',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ServerDiagnosticsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ServerDiagnostics.FromString,
+                _registered_method=True)
         self.MetricTargets = channel.unary_unary(
                 '/lattice.v1.AdminService/MetricTargets',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.MetricTargetsRequest.SerializeToString,
@@ -781,6 +786,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ServerDiagnostics(self, request, context):
+        """Get configuration and recent log lines of the server that answers, without secrets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def MetricTargets(self, request, context):
         """List the addresses of the agents' metrics, and the nodes that show none to other machines.
         """
@@ -1229,6 +1241,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.FigureHistory,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistory.SerializeToString,
+            ),
+            'ServerDiagnostics': grpc.unary_unary_rpc_method_handler(
+                    servicer.ServerDiagnostics,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ServerDiagnosticsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ServerDiagnostics.SerializeToString,
             ),
             'MetricTargets': grpc.unary_unary_rpc_method_handler(
                     servicer.MetricTargets,
@@ -2721,6 +2738,33 @@ class AdminService:
             '/lattice.v1.AdminService/FigureHistory',
             lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.FigureHistory.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ServerDiagnostics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ServerDiagnostics',
+            lattice_dot_v1_dot_admin__pb2.ServerDiagnosticsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ServerDiagnostics.FromString,
             options,
             channel_credentials,
             insecure,

@@ -965,3 +965,19 @@ class RevokeNodeRequest(_message.Message):
     reason: str
     request_id: str
     def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class NodeLogRequest(_message.Message):
+    __slots__ = ("id", "since_s")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    since_s: int
+    def __init__(self, id: _Optional[str] = ..., since_s: _Optional[int] = ...) -> None: ...
+
+class NodeLog(_message.Message):
+    __slots__ = ("node", "log")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    log: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., log: _Optional[_Iterable[str]] = ...) -> None: ...

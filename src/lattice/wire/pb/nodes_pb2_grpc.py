@@ -180,6 +180,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
                 _registered_method=True)
+        self.Log = channel.unary_unary(
+                '/lattice.v1.NodeService/Log',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeLogRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeLog.FromString,
+                _registered_method=True)
 
 
 class NodeServiceServicer:
@@ -388,6 +393,13 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Log(self, request, context):
+        """Get recent log lines of the agent of a node, without secrets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NodeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -535,6 +547,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Revoke,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.SerializeToString,
+            ),
+            'Log': grpc.unary_unary_rpc_method_handler(
+                    servicer.Log,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeLogRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeLog.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1320,6 +1337,33 @@ class NodeService:
             '/lattice.v1.NodeService/Revoke',
             lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Log(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Log',
+            lattice_dot_v1_dot_nodes__pb2.NodeLogRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeLog.FromString,
             options,
             channel_credentials,
             insecure,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lattice.api.grpc.agents.bulk import BulkTable
 from lattice.api.grpc.agents.telemetry import TelemetryReaders, answers
 from lattice.core.model.nodes.health import HealthReport
-from lattice.core.model.site.protocols import IMAGES, MEASURE, TELEMETRY, TUNNELS
+from lattice.core.model.site.protocols import IMAGES, LOGS, MEASURE, TELEMETRY, TUNNELS
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
     GroupUse,
@@ -105,6 +105,7 @@ class Link:
         self.checks: dict[int, asyncio.Future[HealthReport]] = {}
         self.figures: dict[int, asyncio.Future[NodeUse]] = {}
         self.images: dict[int, asyncio.Future[NodeImagesTold]] = {}
+        self.logs: dict[int, asyncio.Future[list[str]]] = {}
         self.telemetry = TelemetryReaders()
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
@@ -195,7 +196,7 @@ class Link:
             reader.lose()
         self.telemetry.lose()
         everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values(), *self.figures.values()]
-        for waiting in (*everybody, *self.images.values()):
+        for waiting in (*everybody, *self.images.values(), *self.logs.values()):
             if not waiting.done():
                 waiting.set_exception(AgentUnreachable("the connection to the node was lost"))
 
@@ -213,6 +214,11 @@ class Link:
         waiting = self.images.pop(ticket, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(told)
+
+    def take_log(self, told: pb.LogTold) -> None:
+        waiting = self.logs.pop(told.ticket, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(list(told.lines))
 
     def take_health(self, report: HealthReport, server_time_ms: int) -> None:
         """Acknowledges a report, and answers those who asked for it."""
@@ -375,6 +381,17 @@ class AgentLinkTable:
         asked.ticket = ticket
         try:
             return await link.answer(pb.ServerMessage(ask_images=asked), link.images, ticket, IMAGES_WITHIN_S)
+        except TimeoutError:
+            raise AgentUnreachable(f"node {node} does not answer") from None
+
+    async def read_log(self, node: str, since_s: float) -> list[str]:
+        link = self._connected(node)
+        if LOGS not in link.features:
+            raise AgentUnreachable(f"the agent of node {node} is of a release that does not send its log")
+        ticket = next(self._reader_ids)
+        asked = pb.AskLog(ticket=ticket, since_s=since_s)
+        try:
+            return await link.answer(pb.ServerMessage(ask_log=asked), link.logs, ticket, MEASURED_WITHIN_S)
         except TimeoutError:
             raise AgentUnreachable(f"node {node} does not answer") from None
 

@@ -287,7 +287,7 @@ class LocalSession:
                 self._take_told(message)
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
-            case "measured" | "images_told" | "telemetry_told":
+            case "measured" | "images_told" | "telemetry_told" | "log_told":
                 _take_answer(message, link)
             case "inventory" | "health_report" | "start_progress" | "ping" | "readiness" | "run_figures":
                 self._take_standing(message, link)
@@ -372,6 +372,8 @@ class LocalSession:
 def _take_answer(message: pb.AgentMessage, link: Link) -> None:
     if message.HasField("measured"):
         link.take_figures(message.measured.ticket, use_of(message.measured))
+    elif message.HasField("log_told"):
+        link.take_log(message.log_told)
     elif message.HasField("telemetry_told"):
         link.telemetry.take(message.telemetry_told)
     else:

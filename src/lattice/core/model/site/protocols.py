@@ -48,11 +48,12 @@ SILENT = Offer()  # what 0.1.0 speaks, which says nothing of versions
 MEASURE = "measure"  # the agent says what runs use while they run
 IMAGES = "images"  # the agent says which images it has, and takes orders about them
 TUNNELS = "tunnels"  # the agent opens bulk streams for tunnels
+LOGS = "logs"  # the agent says what it logged lately
 PINGS = "pings"  # the server answers pings, so that agents know how far away it is
 TELEMETRY = "telemetry"  # the agent measures itself and its runs, and takes modes
 # What this release speaks at each border.
 OURS: dict[Border, Offer] = {
-    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS, TELEMETRY)),
+    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS, LOGS, TELEMETRY)),
     Border.SERVER: Offer(oldest=1, newest=2),
     Border.CLIENT: Offer(oldest=1, newest=2),
     Border.SHIM: Offer(oldest=1, newest=2),
