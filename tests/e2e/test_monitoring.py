@@ -28,6 +28,7 @@ class Site(NamedTuple):
     cluster: LocalCluster
     stack: Stack
     hooks: Hooks
+    traces: Hooks
     agent: "subprocess.Popen[bytes]"
     agent_page: str
 
@@ -77,14 +78,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     secret.touch(mode=0o600)
     secret.write_text(PLANTED[0])
     settings = {"snapshots.every_commands": "20", "notifications.webhook.secret": f"file://{secret}"}
-    with Hooks() as hooks, LocalCluster(nodes=1, settings=settings) as cluster:
+    with (
+        Hooks() as hooks,
+        Hooks() as traces,
+        LocalCluster(nodes=1, settings={**settings, "tracing.otlp_endpoint": traces.url}) as cluster,
+    ):
         agent = start_agent(cluster, folder, page)
         try:
             server = cluster.api_url.removeprefix("http://")
             with Stack(folder, [server], monitoring_token(cluster), [page], hooks.url) as stack:
                 eventually(lambda: "watched" in cluster.nodes(), "the agent's registration")
                 cluster.wait_node("watched", "Ready")
-                yield Site(cluster, stack, hooks, agent, page)
+                yield Site(cluster, stack, hooks, traces, agent, page)
         finally:
             agent.kill()
             agent.wait()
@@ -185,6 +190,40 @@ def test_a_bundle_has_what_is_needed_and_no_secret(site: Site, tmp_path: Path) -
     assert (again.returncode, "exists" in again.stderr) == (1, True)
     unknown = cluster.cli("admin", "diag-bundle", "--node", "nowhere", "--file", str(tmp_path / "b.tar.gz"))
     assert 'unknown node "nowhere"' in unknown.stderr
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def test_a_trace_reaches_the_work_and_its_spans_the_collector(site: Site) -> None:
+    traced = {**site.cluster.environment(), "TRACEPARENT": f"00-{TRACE}-b7ad6b7169203331-01"}
+    words: list[str | Path] = [PROGRAMS / "lattice", "run", "--", "printenv", "TRACEPARENT"]
+    ran = subprocess.run(words, env=traced, capture_output=True, text=True, timeout=90, check=True)
+    version, trace, span, flags = ran.stdout.split()[-1].split("-")
+    assert (version, trace, flags) == ("00", TRACE, "01")
+
+    def spans() -> dict[str, dict[str, Any]]:
+        return {
+            each["name"]: each
+            for call in list(site.traces.calls)
+            for resource in call.json["resourceSpans"]
+            for scope in resource["scopeSpans"]
+            for each in scope["spans"]
+            if each["traceId"] == TRACE
+        }
+
+    wanted = {"lattice.api submit", "lattice.queued", "lattice.start", "lattice.run"}
+    eventually(lambda: wanted <= spans().keys(), "the spans of the run")
+    found = spans()
+    assert found["lattice.api submit"]["parentSpanId"] == "b7ad6b7169203331"
+    assert found["lattice.api submit"]["spanId"] == span, "the work continues where its submission was"
+    for name in ("lattice.queued", "lattice.start", "lattice.run"):
+        assert found[name]["parentSpanId"] == span
+        assert int(found[name]["endTimeUnixNano"]) >= int(found[name]["startTimeUnixNano"])
+    assert site.traces.calls[0].path.endswith("/v1/traces")
+    for call in site.traces.calls:
+        assert b"tenant" not in call.body
+        assert getpass.getuser().encode() not in call.body.replace(b"lattice", b"")
 
 
 def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:

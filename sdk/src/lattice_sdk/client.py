@@ -1,6 +1,7 @@
 """The client that waits: every operation of the API as a method, and the streams."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
@@ -43,6 +44,8 @@ PAGE_SIZE = 1000
 
 __all__ = ["Client", "new_request_id"]
 
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # W3C trace context
+
 
 class Client(Blocking, Calls):
     """A cluster, as a program sees it.
@@ -70,12 +73,15 @@ class Client(Blocking, Calls):
         ca_file: str | os.PathLike[str] | None = None,
         insecure_http: bool = False,
         stale: bool = False,
+        traceparent: str = "",
     ) -> None:
         texts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
         addresses = parse_endpoints(texts, insecure_http=insecure_http)
         if not addresses:
             raise ValueError("a client needs at least one address")
-        headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"), PROTOCOL)
+        headers: tuple[tuple[str, str], ...] = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"), PROTOCOL)
+        if _TRACEPARENT.fullmatch(traceparent):
+            headers = (*headers, ("traceparent", traceparent))
         self._session = Session(
             addresses,
             source_of_token(token, token_file, addresses),

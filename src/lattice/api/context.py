@@ -15,6 +15,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.site.settings import DEFAULT_VCLUSTER
 from lattice.core.model.site.tenants import Visibility
 from lattice.ports.site.identity import Identity
+from lattice.wire.text.traces import TraceContext
 
 
 class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,13 +24,14 @@ class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @dataclass(slots=True)
 class Context:
-    """`tenant` and `request_id` are what the headers say; empty when they say nothing. `token` is the one that was verified."""
+    """`tenant` and `request_id` are what the headers say, `token` is the one that was verified, `trace` the span of the request."""
 
     services: Services
     identity: Identity
     tenant: str = ""
     request_id: str = ""
     token: str = ""
+    trace: TraceContext | None = None
 
     @property
     def state(self) -> State:

@@ -41,6 +41,7 @@ from lattice.ports.site.identity import Verifier
 from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.retention import LogRetention
 from lattice.ports.site.submit_filter import SubmitFilter
+from lattice.ports.site.traces import SpanSink
 from lattice.ports.site.web_links import WebLinks
 
 
@@ -65,6 +66,7 @@ class Services:
     log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
     figures: FigureRing | None = None  # their last day; None = not kept
+    spans: SpanSink | None = None  # None = no traces are sent
     configuration: Callable[[], str] = lambda: ""  # of this server, in YAML and without secrets
     metric_addresses: Callable[[], Mapping[str, str]] = dict  # of connected agents; empty text = they show none
     is_ready: Callable[[], bool] = lambda: True

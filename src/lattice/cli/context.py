@@ -129,6 +129,7 @@ class Context:
                 note=self.note,
                 ca_file=self.settings.ca_file or None,
                 insecure_http=self.settings.insecure_http,
+                traceparent=self.process.environment.get("TRACEPARENT", ""),
             )
         except ValueError as error:
             raise UsageError(f"{place.origin}: {error}") from None

@@ -491,6 +491,15 @@ class WebSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_lifetime: Period = 12 * 3600.0  # longest time that a browser stays logged in
 
 
+class TracingSection(Struct, frozen=True, kw_only=True):
+    """Spans of requests and work whose caller sent a `traceparent`; they name no tenant, project or user."""
+
+    otlp_endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = (
+        ""  # collector of OpenTelemetry, to which /v1/traces is added; empty = no traces
+    )
+    token: str = ""  # sent to the collector as a bearer token; a reference
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]  # folder of the log, snapshots, archive and keys
     api: ApiSection
@@ -521,4 +530,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointSection = CheckpointSection()
     web: WebSection = WebSection()
     data: DataSection = DataSection()
+    tracing: TracingSection = TracingSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

@@ -37,7 +37,10 @@ from lattice.api.limits import MAX_BODY_BYTES, MAX_DECODED_HERE
 from lattice.api.pacing import in_thread
 from lattice.api.protocol import HEADER, check_client
 from lattice.api.services import Services
+from lattice.api.tracing import note_request, trace_of
 from lattice.ports.site.identity import Identity
+from lattice.wire.text.traces import HEADER as TRACEPARENT
+from lattice.wire.text.traces import TraceContext
 
 _log = logging.getLogger(__name__)
 _numbers = count(1)
@@ -54,6 +57,7 @@ class Caller:
     request_id: str
     is_stale_enough: bool
     protocol: str
+    trace: TraceContext | None
 
     @classmethod
     def of(cls, context: CallContext) -> "Caller":
@@ -66,6 +70,7 @@ class Caller:
             request_id=_text(said.get(REQUEST_ID)),
             is_stale_enough=_text(said.get("x-lattice-consistency")) == "stale",
             protocol=_text(said.get(HEADER)),
+            trace=trace_of(_text(said.get(TRACEPARENT))),
         )
 
 
@@ -120,7 +125,9 @@ class Call:
             self._count(services, translated(error).status, seconds)
             await refuse(context, error, self._operation.name, caller.request_id or self._given_id(services))
             raise
-        self._count(services, status, services.clock.monotonic_s() - started)
+        seconds = services.clock.monotonic_s() - started
+        self._count(services, status, seconds)
+        note_request(services, caller.trace, self._operation.name, services.wall_ms() - int(seconds * 1000), status)
         return encoded
 
     async def pieces(
@@ -169,7 +176,8 @@ class Call:
         record = await in_thread(self._decode, request) if is_large else self._decode(request)
         if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
             await services.before_read()
-        context = Context(services, identity, caller.tenant, caller.request_id, token_in(caller.authorization))
+        token = token_in(caller.authorization)
+        context = Context(services, identity, caller.tenant, caller.request_id, token, caller.trace)
         lease = services.limits.enter(identity, self._operation.name)
         return await lease.around(self._operation.handle(context, record)), identity
 

@@ -22,7 +22,9 @@ from lattice.api.rest.events import send_events
 from lattice.api.rest.lines import UPGRADE, carry
 from lattice.api.rest.requests import ClientGone, Decode, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
+from lattice.api.tracing import note_request, trace_of
 from lattice.ports.site.identity import Identity
+from lattice.wire.text.traces import TraceContext
 
 _log = logging.getLogger(__name__)
 _JSON = (b"content-type", b"application/json")
@@ -53,9 +55,11 @@ class Endpoint:
         started = self._services.clock.monotonic_s()
         headers = Headers(scope)
         request_id = headers.request_id or f"{self._services.boot}-{next(_numbers):x}"
+        trace = trace_of(headers.traceparent)
+        began_at = 0 if trace is None else self._services.wall_ms()
         seconds: float | None = None
         try:
-            answer, user = await self._answer(scope, receive, headers)
+            answer, user = await self._answer(scope, receive, headers, trace)
             if isinstance(answer, TextAnswer):
                 status = await _send_text(send, answer.pieces, request_id)
             elif isinstance(answer, TunnelAnswer):
@@ -81,10 +85,13 @@ class Endpoint:
             status = await send_error(send, error, request_id, self._operation.name)
             seconds = self._services.clock.monotonic_s() - started
         self._services.metrics.request_done(self._operation.name, self._operation.method, status, seconds)
+        note_request(self._services, trace, self._operation.name, began_at, status)
         if _log.isEnabledFor(logging.DEBUG):
             self._log_request(status, request_id, started)
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
+    async def _answer(
+        self, scope: Scope, receive: Receive, headers: Headers, trace: TraceContext | None
+    ) -> tuple[object, Identity]:
         if headers.protocol:
             check_client(headers.protocol)
         identity = await admit(self._services, self._operation, headers.authorization, source_of(scope))
@@ -96,7 +103,7 @@ class Endpoint:
         if before_read is not None and not self._has_body and not scope.get(STALE):
             await before_read()
         token = token_in(headers.authorization)
-        context = Context(self._services, identity, headers.tenant, headers.request_id, token)
+        context = Context(self._services, identity, headers.tenant, headers.request_id, token, trace)
         lease = self._services.limits.enter(identity, self._operation.name)
         return await lease.around(self._operation.handle(context, request)), identity
 

@@ -27,11 +27,11 @@ _PATH_NAME = re.compile(r"\{(\w+)\}")
 class Headers:
     """The few headers that matter, read in one pass."""
 
-    __slots__ = ("authorization", "content_length", "last_event_id", "protocol", "request_id", "tenant")
+    __slots__ = ("authorization", "content_length", "last_event_id", "protocol", "request_id", "tenant", "traceparent")
 
     def __init__(self, scope: Scope) -> None:
         self.authorization = self.request_id = self.tenant = self.last_event_id = ""
-        self.content_length = self.protocol = ""
+        self.content_length = self.protocol = self.traceparent = ""
         for name, value in scope["headers"]:
             if name == b"authorization":
                 # Of two, a proxy may have judged the other one.
@@ -44,6 +44,8 @@ class Headers:
                 self.last_event_id = value.decode("latin-1")
             elif name == b"x-lattice-protocol":
                 self.protocol = value.decode("latin-1")
+            elif name == b"traceparent":
+                self.traceparent = value.decode("latin-1")
             elif name == b"content-length":
                 self.content_length = value.decode("latin-1")
 

@@ -31,6 +31,7 @@ from lattice.control.settings import seconds_setting
 from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
 from lattice.control.telemetry.reported import ReportedFigures
+from lattice.control.tracing.spans import WorkSpans
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
@@ -70,6 +71,7 @@ from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.notifications import Sender
 from lattice.ports.site.site_program import SiteProgram
+from lattice.ports.site.traces import SpanSink
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.agents.collecting import probe
@@ -107,12 +109,11 @@ class Loops:
         objects: ObjectStore | None = None,
         auditing: Auditing | None = None,
         finalizing: Finalizing | None = None,
+        spans: SpanSink | None = None,
     ) -> None:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
-        self._metrics, self._clock = metrics, clock
-        self._began_s = clock.monotonic_s()
-        self.finalizing = finalizing
-        self.uploads = uploads
+        self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
+        self.finalizing, self.uploads = finalizing, uploads
         self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
         self.auditing = auditing
         self.observations, self.figures = Observations(), ReportedFigures(clock)
@@ -146,6 +147,7 @@ class Loops:
         self.idle_ends = IdleEnds(replica, clock, links, self.steps.live)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
+        self.work_spans = None if spans is None else WorkSpans(replica, spans)
         self._show(metrics, replica)
         # The running loops, empty before `start` and after `stop`.
         self._tasks: list[asyncio.Task[None]] = []

@@ -34,6 +34,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
 from lattice.core.model.work.readiness import is_ready
 from lattice.daemons.figures.keeper import FigureKeeper
+from lattice.daemons.figures.tracing import span_exporter
 from lattice.daemons.outside.data import data_tiers
 from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.outside.web import WebFront
@@ -90,6 +91,7 @@ class ServerParts:
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
+        self._spans = span_exporter(config)
         self._show_figures()
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
         self.links = AgentLinkTable()
@@ -110,7 +112,7 @@ class ServerParts:
         quorum.show(lambda: self.loops is not None, lambda: self.figures.log_entries, self.storage.folder)
         self.replica.subscribe(lambda index, envelope, events: quorum.audited(events), of=(AuditRecorded,))
         self.metrics.show_streams(self._open_streams)
-        self._keeping: asyncio.Task[None] | None = None
+        self._keeping: list[asyncio.Task[None]] = []
 
     def _open_streams(self) -> dict[str, int]:
         streams = {} if self.services is None else self.services.limits.streams()
@@ -142,7 +144,9 @@ class ServerParts:
                 await asyncio.to_thread(note_begun, self.storage.folder)
                 self.front.unpublish()  # left behind by a server that was killed
                 await serve(rest, grpc)
-                self._keeping = asyncio.create_task(self.figures.run(), name="figures")
+                self._keeping.append(asyncio.create_task(self.figures.run(), name="figures"))
+                if self._spans is not None:
+                    self._keeping.append(asyncio.create_task(self._spans.run(), name="traces"))
             except BaseException:
                 await stop()
                 raise
@@ -175,6 +179,7 @@ class ServerParts:
             uploads=self.storage.uploads(),
             objects=self._objects,
             auditing=auditing,
+            spans=self._spans,
             finalizing=Finalizing(replica, ask_servers) if config.upgrade.auto_finalize else None,
         )
         for problem in unknown_targets(self._rules, self.replica.state.vclusters):
@@ -246,6 +251,7 @@ class ServerParts:
             log_retention=log_retention(config),
             metrics=self.metrics,
             figures=self.figures.ring,
+            spans=self._spans,
             configuration=lambda: yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),
             metric_addresses=dict if loops is None else loops.metric_addresses,
             is_ready=is_ready,
@@ -300,8 +306,8 @@ class ServerParts:
     async def stop(self) -> None:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
         self.front.unpublish()
-        if self._keeping is not None:
-            self._keeping.cancel()
+        for task in self._keeping:
+            task.cancel()
         await self._verifiers.stop()
         if self.services is not None:
             self.services.feed.close()

@@ -6,7 +6,7 @@ Expressions name the variables of their dashboard with a dollar sign. Several se
 
 from msgspec import Struct
 
-REMOTE_WRITE = "remote write by the agents"
+REMOTE_WRITE = "a store to which agents write (telemetry.tsdb_endpoint)"
 
 
 class Line(Struct, frozen=True):

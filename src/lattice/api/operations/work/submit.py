@@ -18,6 +18,7 @@ from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
 from lattice.api.submit.site_images import settle_images
+from lattice.api.tracing import with_trace
 from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.wire.work.allocations import AllocationView, decode_work
 from lattice.wire.work.data import NO_DATA
@@ -43,7 +44,7 @@ async def submit_session(context: Context, request: Submission) -> AllocationVie
 
 async def _prepared(context: Context, request: Submission) -> PreparedSubmission:
     """The command, as the site's defaults and filters leave it."""
-    identity = context.identity
+    request, identity = with_trace(context.trace, request), context.identity
     submitter = Submitter(
         user=identity.user,
         account=identity.account,
