@@ -46,6 +46,22 @@ def settled_nodes(layout: Layout, port: int) -> dict[str, str]:
     return found
 
 
+def page_of(port: int) -> str:
+    """What is at the address of the web page: `served`, `missing` (its libraries) or `off`."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        body = answer.read()
+    except (OSError, http.client.HTTPException):
+        return "off"
+    finally:
+        connection.close()
+    if answer.status == 200:
+        return "served"
+    return "missing" if b"make web" in body else "off"
+
+
 def next_number(layout: Layout, port: int) -> int:
     """The number that the next submission will probably get."""
     items = ask(layout, port, "/allocations?limit=1&all=true&tasks=true")["items"]

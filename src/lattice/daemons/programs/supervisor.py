@@ -26,7 +26,6 @@ from lattice.daemons.local.layout import Layout, open_log, take_lock
 from lattice.daemons.local.options import GRPC_PORT, REST_PORT, Options, StartFailed
 from lattice.daemons.local.teardown import StopFailed, stop_cluster, stop_members
 from lattice.observe.logging import configure
-from lattice.web.files import is_installed
 from lattice_sdk.site.local_cluster import read_cluster
 
 _log = logging.getLogger(__name__)
@@ -194,7 +193,8 @@ async def start(cluster: Cluster, layout: Layout, caller: Caller) -> None:
     number = await asyncio.to_thread(readiness.next_number, layout, cluster.rest_port)
     _log.info("ready at %s", cluster.api_url)
     about = {"api_url": cluster.api_url, "nodes": states, "next_number": number, "dir": str(layout.root)}
-    caller.tell(ready={**about, "has_page": is_installed()})
+    page = await asyncio.to_thread(readiness.page_of, cluster.rest_port)
+    caller.tell(ready={**about, "page": page})
 
 
 def stop(layout: Layout) -> int:

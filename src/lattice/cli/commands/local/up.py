@@ -173,10 +173,10 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     context.say(f"Lattice is up at {ready['api_url']}, nodes: {counts or 'none'}")
     lattice = how_to_call(str(ready["api_url"]), directory, context)
-    if ready.get("has_page"):
+    if ready.get("page") == "served":
         first = str(ready["api_url"]).partition(",")[0]
         context.say(f"The web page is at {first}/ and opens, logged in, with {lattice} web")
-    else:
+    elif ready.get("page") == "missing":
         context.say("The web page is not installed: `make web` adds it, where npm and a network are there.")
     context.say("Next:")
     if states:
