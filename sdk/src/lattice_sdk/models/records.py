@@ -592,11 +592,9 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
             ("vcluster", self.vcluster),
             ("project", self.project),
             ("name", self.name),
-            ("group", self.group),
-            ("node", self.nodes),
+            *(("group", self.group), ("node", self.nodes)),
             ("all", "true" if self.is_archive_included else ""),
             ("tasks", "true" if self.is_unfolded else ""),
-            ("since", as_text(self.since)),
-            ("until", as_text(self.until)),
+            *(("since", as_text(self.since)), ("until", as_text(self.until))),
         ]
         return [(key, value) for key, value in named if value] + [("tag", tag) for tag in self.tags]
