@@ -11,7 +11,9 @@ PAGES = Path(__file__).resolve().parents[2] / "share" / "man"
 
 def test_every_command_daemon_and_file_has_a_page() -> None:
     commands = {"-".join(("lattice", *words)) for words, leaf in leaves() if not leaf.is_hidden}
-    wanted = {f"{name}.1" for name in (*commands, "lattice", "lattice-server", "lattice-agent", "rm-replay")}
+    wanted = {
+        f"{name}.1" for name in (*commands, "lattice", "lattice-server", "lattice-agent", "lattice-mover", "rm-replay")
+    }
     assert {path.name for path in (PAGES / "man1").iterdir()} == wanted
     assert {path.name for path in (PAGES / "man5").iterdir()} == {
         "SlurmConf.5",

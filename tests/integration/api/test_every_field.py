@@ -105,7 +105,8 @@ VCLUSTER: dict[str, Any] = {
     **{"fencing": "strict", "default_walltime": "5m", "default_walltime_s": 300, "max_walltime": "2h"},
     **{"max_walltime_s": 7200, "max_nodes": 1, "up": False, "profile": "responsive", "weights": {"energy": 1}},
     **{"backfill_depth": 3, "default_uenv": "greeter/1.0:v1", "require_signed": True, "confinement": "strict"},
-    **{"preemption": "never"},
+    **{"preemption": "never", "lends": "idle", "lend_to": ["default"], "max_lent": 1, "lend_after": "5m"},
+    **{"borrows": True, "max_borrowed": 1, "borrow_priority": 3, "max_borrow_duration": "1h", "return_grace": "2m"},
     **{"backfill_depth": 3, "idle_end": "2h", "idle_end_s": 3600},
 }
 TENANT: dict[str, Any] = {
