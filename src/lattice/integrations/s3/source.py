@@ -5,24 +5,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import obstore
 from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import S3Store
 
-from lattice.integrations.s3.store import Bucket
+from lattice.integrations.s3.store import Bucket, open_bucket
 from lattice.ports.data.sources import Entry, Listing, SourceChanged, SourceError, SourceGone
-
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig
 
 PIECE = 8 << 20
 TOGETHER = 4  # pieces of one object that are under way
 MAX_OBJECTS = 5_000_000
-_RETRIES = 2
-_CONNECT_S = 5.0
 
 
 class BucketSource:
@@ -31,22 +23,7 @@ class BucketSource:
     def __init__(self, bucket: Bucket, prefix: str) -> None:
         self._bucket, self._prefix = bucket, prefix
         self._where = f"s3://{bucket.name}/{prefix}"
-        client: ClientConfig = {
-            "allow_http": bucket.endpoint.startswith("http://"),
-            "connect_timeout": timedelta(seconds=min(_CONNECT_S, bucket.timeout_s)),
-            "timeout": timedelta(seconds=bucket.timeout_s),
-        }
-        if bucket.authorities:
-            client["root_certificate"] = bucket.authorities
-        self._store = S3Store(
-            bucket.name,
-            endpoint=bucket.endpoint or None,
-            region=bucket.region,
-            access_key_id=bucket.key_id,
-            secret_access_key=bucket.key_secret,
-            client_options=client,
-            retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=bucket.timeout_s)},
-        )
+        self._store = open_bucket(bucket)
         self._pool = ThreadPoolExecutor(TOGETHER, thread_name_prefix="s3")
 
     def readable_by(self, accounts: Sequence[str]) -> dict[str, str]:

@@ -39,27 +39,32 @@ class Bucket(Struct, frozen=True, kw_only=True):
         return f"Bucket({self.name!r} at {self.endpoint!r})"
 
 
+def open_bucket(bucket: Bucket) -> S3Store:
+    """The client of a bucket; nothing is sent yet."""
+    client: ClientConfig = {
+        "allow_http": bucket.endpoint.startswith("http://"),
+        "connect_timeout": timedelta(seconds=min(_CONNECT_S, bucket.timeout_s)),
+        "timeout": timedelta(seconds=bucket.timeout_s),
+    }
+    if bucket.authorities:
+        client["root_certificate"] = bucket.authorities
+    return S3Store(
+        bucket.name,
+        endpoint=bucket.endpoint or None,
+        region=bucket.region,
+        access_key_id=bucket.key_id,
+        secret_access_key=bucket.key_secret,
+        client_options=client,
+        retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=bucket.timeout_s)},
+    )
+
+
 class BucketStore:
     """Implements `ObjectStore`. S3 puts an object in place when its last byte has arrived."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._where = f"bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
-        client: ClientConfig = {
-            "allow_http": bucket.endpoint.startswith("http://"),
-            "connect_timeout": timedelta(seconds=min(_CONNECT_S, bucket.timeout_s)),
-            "timeout": timedelta(seconds=bucket.timeout_s),
-        }
-        if bucket.authorities:
-            client["root_certificate"] = bucket.authorities
-        self._store = S3Store(
-            bucket.name,
-            endpoint=bucket.endpoint or None,
-            region=bucket.region,
-            access_key_id=bucket.key_id,
-            secret_access_key=bucket.key_secret,
-            client_options=client,
-            retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=bucket.timeout_s)},
-        )
+        self._store = open_bucket(bucket)
 
     async def put(self, name: str, data: bytes) -> None:
         check_name(name)
