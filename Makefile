@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog dist deb archives images web web-if-possible web-tests clean
+.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto bpf proto-check docs changelog dist deb archives images web web-if-possible web-tests clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -77,6 +77,9 @@ proto: venv  ## generate src/lattice/wire/pb from proto/
 
 proto-check: venv  ## fail when the generated modules are not up to date
 	@$(BIN)/python tools/proto.py --check
+
+bpf: venv  ## compile bpf/ into the object that agents load; needs clang
+	@$(BIN)/python tools/bpf.py
 
 docs: venv  ## generate docs/reference and the man pages
 	@$(BIN)/python tools/reference.py

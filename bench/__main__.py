@@ -17,6 +17,8 @@ from bench import compare
 from bench.beside import api_beside_cycles
 from bench.commands import status_command
 from bench.dags import dag_release, dag_submit
+from bench.daily import executor_map, killed_sentence, many_submissions, native_commands, srun_command
+from bench.evicting import evictions
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.forwarding import forwarding
@@ -28,15 +30,26 @@ from bench.listing import squeue_command
 from bench.mpi import fence_times, mpi_launches
 from bench.nodes import collected_figures, node_figures, silence_figures
 from bench.output import follow_latency, stored_volume
+from bench.pages import page_cost, page_latency
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
-from bench.replaying import replay_quality, replay_speed
+from bench.replaying import replay_lending, replay_preempting, replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
 from bench.services import service_gateway
 from bench.slurm import sbatch_command
+from bench.staging import staging
 from bench.submitting import submit_latency, submit_rate
+from bench.telemetry import (
+    closer_look,
+    collection_cost,
+    collector_cost,
+    hollow_store,
+    metrics_page,
+    top_from_store,
+)
 from bench.terminals import terminals
+from bench.tui import tui_first_rows
 from bench.watching import watch_latency
 
 MEASUREMENTS: dict[str, Measure] = {
@@ -46,7 +59,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "start-latency": start_latency,
     "short-rate": short_rate,
     "forwarding": forwarding,
+    "staging": staging,
     "service-gateway": service_gateway,
+    "evictions": evictions,
     "group-size": group_size,
     "group-rate": group_rate,
     "launch": launch_command,
@@ -55,9 +70,23 @@ MEASUREMENTS: dict[str, Measure] = {
     "mpi-launch": mpi_launches,
     "dag-submit": dag_submit,
     "dag-release": dag_release,
+    "collection-cost": collection_cost,
+    "collector-cost": collector_cost,
+    "closer-look": closer_look,
+    "top-from-store": top_from_store,
+    "hollow-store": hollow_store,
+    "metrics-page": metrics_page,
     "watch-latency": watch_latency,
+    "page-cost": page_cost,
+    "page-latency": page_latency,
     "status-command": status_command,
+    "native-commands": native_commands,
+    "srun-command": srun_command,
+    "many-submissions": many_submissions,
+    "executor-map": executor_map,
+    "killed-sentence": killed_sentence,
     "squeue-command": squeue_command,
+    "tui": tui_first_rows,
     "sbatch-command": sbatch_command,
     "recovery": recovery,
     "restart": restart,
@@ -80,9 +109,11 @@ MEASUREMENTS: dict[str, Measure] = {
     "quorum-join": quorum_join,
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
+    "replay-preempting": replay_preempting,
+    "replay-lending": replay_lending,
 }
 ONCE = frozenset(
-    {"logs-volume", "replay-quality", "nodes", "nodes-collected", "quorum-power-cut"}
+    {"logs-volume", "replay-quality", "nodes", "nodes-collected", "quorum-power-cut", "replay-lending"}
 )  # long, and with little spread
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _MARK = "<!-- figures: written by `make bench` -->"

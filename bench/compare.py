@@ -80,12 +80,12 @@ def _checked_out(commit: str) -> Iterator[Side]:
         tree = Path(folder) / "tree"
         _git("worktree", "add", "--quiet", "--detach", str(tree), commit)
         try:
-            yield Side(tree, _programs(tree, Path(folder) / "environment"))
+            yield Side(tree, baseline_environment(tree, Path(folder) / "environment"))
         finally:
             _git("worktree", "remove", "--force", str(tree))
 
 
-def _programs(tree: Path, place: Path) -> Path:
+def baseline_environment(tree: Path, place: Path) -> Path:
     """An environment with the tree's programs over the packages of this one; returns its interpreter."""
     venv.create(place, with_pip=False, symlinks=True)
     python = place / "bin" / "python"
@@ -97,14 +97,22 @@ def _programs(tree: Path, place: Path) -> Path:
         if "import " in other.read_text():
             (packages / other.name).write_text(other.read_text())
     for project in (tree / "pyproject.toml", tree / "sdk" / "pyproject.toml"):
-        scripts = tomllib.loads(project.read_text())["project"].get("scripts", {})
-        for name, target in scripts.items():
+        described = tomllib.loads(project.read_text())["project"]
+        _write_metadata(packages, described["name"], described["version"])
+        for name, target in described.get("scripts", {}).items():
             module, _, function = target.partition(":")
             program = place / "bin" / name
             program.write_text(f"#!{python}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
             program.chmod(0o755)
     subprocess.run([str(place / "bin" / "lattice"), "compat-aliases"], check=True, stdout=subprocess.DEVNULL)
     return python
+
+
+def _write_metadata(packages: Path, name: str, version: str) -> None:
+    """The programs ask for the version of their distribution, whose name is not the same in every release."""
+    metadata = packages / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
 
 def _git(*words: str) -> str:

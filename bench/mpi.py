@@ -39,7 +39,13 @@ int main(int argc, char **argv) {
 # In the place of ssh, without its cost: every host is this one.
 HERE = '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n'
 # All nodes are one host: ranks of different ones may not share memory.
-APART = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
+# All of them talk over the loopback interface, whatever other interfaces the host has.
+APART = {
+    "OMPI_MCA_btl": "self,tcp",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_oob_tcp_if_include": "lo",
+}
 
 # The script of the allocation: runs mpirun whenever it is asked.
 SERVING = """cd {folder}; export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -5,11 +5,25 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from math import prod
 from pathlib import Path
 
+from lattice.core.model.site.tenants import Lends
+from lattice.replay.cluster import Cluster, percentile
+from lattice.replay.inventory import CheckpointPart, Site, VclusterPart, made_up, on_nodes, simulate_full
+from lattice.replay.outcomes import measure
+from lattice.replay.report import as_json
+from lattice.replay.synthetic import preempting, preemption_heavy
+from lattice.replay.traces.entries import Trace
+from lattice.replay.traces.reader import read_trace
+
 RATED = ("KTH-SP2", "SDSC-SP2", "HPC2N", "CEA-Curie", "ANL-Theta-2022", "ANL-Mira-2018", "MS-Philly-2017-A")
 FLOOR = 0.2
+URGENT = 8
+LENDING_NODES = 806
+LENDER_WAIT = 1.1  # a lender may wait so many times as long as without lending
+LENDING_WINDOWS = {"long": (30_000, 46_000), "short": (20_000, 23_000)}  # of 96,567 entries: all would take an hour
 
 
 def trace_folder() -> Path:
@@ -40,6 +54,70 @@ def replay_speed() -> dict[str, float]:
         "replay_ricc_s": replay("RICC", "easy")[0],
         "replay_kth_s": replay("KTH-SP2", "lattice")[0],
     }
+
+
+def replay_preempting() -> dict[str, float]:
+    """Urgent work among long work of a low class, with preemption against without."""
+    before, after = Cluster(preemption_heavy()), Cluster(preempting(preemption_heavy()))
+    waits = [
+        percentile([stay.wait_s for stay in cluster.run() if stay.preemption_class == URGENT], 95)
+        for cluster in (before, after)
+    ]
+    moves = after.moves
+    return {
+        "preempt_wait_ratio": waits[1] / waits[0],
+        "preempt_lost": 100 * moves.lost_s / moves.used_s,
+    }
+
+
+def replay_lending() -> dict[str, float]:
+    """Two windows of the four queues with most work of METACENTRUM, as vClusters of 806 nodes in all, sized by that work."""
+    whole = read_trace(trace("METACENTRUM"))
+    totals: Counter[str] = Counter()
+    for entry in whole.entries:
+        totals[entry.queue] += max(0, entry.run) * max(0, entry.procs)
+    queues = [queue for queue, _ in totals.most_common(4)]
+    kept = [entry for entry in whole.entries if entry.queue in queues]
+    sizes = {queue: round(LENDING_NODES * totals[queue] / sum(totals[each] for each in queues)) for queue in queues}
+    sizes[queues[0]] += LENDING_NODES - sum(sizes.values())
+    figures: dict[str, float] = {}
+    for window, (first, last) in LENDING_WINDOWS.items():
+        figures |= _lending_gain(window, Trace(name=whole.name, entries=kept[first:last]), sizes)
+    return figures
+
+
+def _lending_gain(window: str, part: Trace, sizes: dict[str, int]) -> dict[str, float]:
+    """Slowdown as a ratio; waits as seconds beyond 1.1 x, since a lender that never waited has no ratio."""
+    outcomes = []
+    for lends in (False, True):
+        site = _lending_site(sizes, lends=lends)
+        work = on_nodes(part, site)
+        found = simulate_full(work, site)
+        outcomes.append(json.loads(as_json(measure(work, found.starts, found.ends), work, found)))
+    before, after = outcomes
+    pairs = [(before["vclusters"][name]["avg_wait_s"], own["avg_wait_s"]) for name, own in after["vclusters"].items()]
+    print(f"  {window}: average waits without and with lending, s: {pairs}", file=sys.stderr, flush=True)
+    return {
+        f"lending_{window}_bsld_ratio": after["avg_bsld"] / before["avg_bsld"],
+        f"lending_{window}_over_s": max(0.0, *(lending - LENDER_WAIT * alone for alone, lending in pairs)),
+    }
+
+
+def _lending_site(sizes: dict[str, int], *, lends: bool) -> Site:
+    nodes = made_up(LENDING_NODES)
+    names, parts, first = list(nodes), [], 0
+    for queue, size in sizes.items():
+        part = VclusterPart(
+            name=f"q{queue}",
+            nodes=f"{names[first][0]}[{names[first][1:]}-{names[first + size - 1][1:]}]",
+            queues=(queue,),
+            lends=Lends.IDLE if lends else Lends.NEVER,
+            borrows=lends,
+            checkpoint=lends,
+        )
+        parts.append(part)
+        first += size
+    return Site(nodes=nodes, vclusters=tuple(parts), checkpoints=CheckpointPart(write_s=10))
 
 
 def replay_quality() -> dict[str, float]:

@@ -59,6 +59,7 @@ def terminals() -> dict[str, float]:
             "terminal_key_p50_ms": p50,
             "terminal_key_p99_ms": p99,
             "terminal_flood_mb_s": _flood(cluster, name),
+            "terminal_killed_s": _killed(cluster, name),
         }
 
 
@@ -93,6 +94,20 @@ def _keys(cluster: LocalCluster, name: str) -> tuple[float, float]:
     finally:
         terminal.close()
     return percentile(took, 0.5), percentile(took, 0.99)
+
+
+def _killed(cluster: LocalCluster, name: str) -> float:
+    """Seconds from kill -9 of the server until a line that was typed at that moment comes back, whole and once."""
+    terminal = Terminal(cluster, name, "--command", "stty -echo; echo ready; exec cat")
+    try:
+        terminal.until(b"ready")
+        began = time.perf_counter()
+        cluster.kill("server")
+        os.write(terminal.master, b"typed while it was away\n")
+        terminal.until(b"typed while it was away")
+        return time.perf_counter() - began
+    finally:
+        terminal.close()
 
 
 def _flood(cluster: LocalCluster, name: str) -> float:

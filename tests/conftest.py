@@ -33,6 +33,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+# Commands of tests run in processes of their own, which leave nothing behind; the tests of the warm interpreter say otherwise.
+os.environ["LATTICE_WARM"] = "off"
+
 # A shell starts background commands with SIGINT ignored, and so would be all that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -21,12 +21,15 @@ STARTS_WITHIN_S = 60.0
 
 
 class Stack:
-    """`servers` are host:port of Lattice servers, `agents` of agents; alerts go to the web address `hook`."""
+    """`servers` are host:port of Lattice servers, `agents` of agents; alerts go to the web address `hook`, and by mail to `smarthost`."""
 
-    def __init__(self, folder: Path, servers: list[str], token: str, agents: list[str], hook: str) -> None:
+    def __init__(
+        self, folder: Path, servers: list[str], token: str, agents: list[str], hook: str, *, smarthost: str, store: int
+    ) -> None:
         self._folder = folder
+        self._smarthost = smarthost
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._alerts, self._prometheus, self._store = free_port(), free_port(), free_port()
+        self._alerts, self._prometheus, self._store = free_port(), free_port(), store
         (folder / "token").write_text(token)
         (folder / "agents.json").write_text(json.dumps([{"targets": agents, "labels": {}}]))
         self._write_scraping(servers)
@@ -55,7 +58,18 @@ class Stack:
             route["group_wait"] = "1s"
             route["group_interval"] = "1s"
         config["receivers"] = [
-            {"name": receiver["name"], "webhook_configs": [{"url": f"{hook}/{receiver['name']}"}]}
+            {
+                "name": receiver["name"],
+                "webhook_configs": [{"url": f"{hook}/{receiver['name']}"}],
+                "email_configs": [
+                    {
+                        "to": f"{receiver['name']}@example.org",
+                        "from": "alerts@example.org",
+                        "smarthost": self._smarthost,
+                        "require_tls": False,
+                    }
+                ],
+            }
             for receiver in config["receivers"]
         ]
         (self._folder / "alertmanager.yml").write_text(yaml.safe_dump(config))

@@ -33,7 +33,14 @@ EXTRAS = {
 }
 PROGRAMS = {
     "lattice": ("lattice",),
-    "lattice-server": ("lattice-server", "lattice-supervisor", "lattice", "rm-replay"),
+    "lattice-server": (
+        "lattice-server",
+        "lattice-quorum",
+        "lattice-mover",
+        "lattice-supervisor",
+        "lattice",
+        "rm-replay",
+    ),
     "lattice-agent": ("lattice-agent", "lattice"),
     "rm-replay": ("rm-replay",),
 }

@@ -442,6 +442,7 @@ def exit_codes() -> list[str]:
 PROGRAMS = {
     "agent": "`lattice-agent`",
     "mover": "`lattice-mover`",
+    "quorum": "`lattice-quorum`",
     "backup": "`lattice-backup`",
     "replay": "`rm-replay`",
     "server": "`lattice-server`",

@@ -35,7 +35,7 @@ ABOUT = {
 UNITS = {"lattice-server": "lattice-server.service", "lattice-agent": "lattice-agent.service"}
 SCRIPTS = {
     "lattice-cli": ("lattice",),
-    "lattice-server": ("lattice-server", "lattice-mover", "lattice-supervisor", "rm-replay"),
+    "lattice-server": ("lattice-server", "lattice-quorum", "lattice-mover", "lattice-supervisor", "rm-replay"),
     "lattice-agent": ("lattice-agent",),
 }
 COMPILE = f"/{PREFIX}/bin/python -m compileall -q /{PREFIX}/lib || true"

@@ -17,8 +17,15 @@ CONTROL_C = "\x03"
 class Terminal:
     """`lattice WORDS` with a terminal as its stdin, stdout, stderr and controlling terminal."""
 
-    def __init__(self, cluster: LocalCluster, program: str, *words: str, cwd: Path | None = None) -> None:
-        environment = {**cluster.environment(), "TERM": "xterm", "COLUMNS": "200"}
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        program: str,
+        *words: str,
+        cwd: Path | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> None:
+        environment = {**(variables or cluster.environment()), "TERM": "xterm", "COLUMNS": "200"}
         self.seen = ""
         self._code: int | None = None
         self._pid, self._fd = pty.fork()

@@ -88,6 +88,49 @@ def test_every_end_is_told_in_one_sentence_everywhere(
     assert "Last lines of stderr:\n" + "".join(f"  trouble {i}\n" for i in range(2, 7)) in explained
 
 
+AT_ONCE = {"patience_s": "0", "min_runtime_s": "0", "near_completion_s": "0"}
+PROBE = "tcp:1,period=1,failures=1,delay=0"
+
+
+@pytest.fixture
+def quick_preemption(shared_nodes: LocalCluster) -> Iterator[LocalCluster]:
+    """Work may be preempted as soon as it runs."""
+    kept = {name: shared_nodes.get(f"/settings/preemption.{name}")["value"] for name in AT_ONCE}
+    for name, value in AT_ONCE.items():
+        shared_nodes.put(f"/settings/preemption.{name}", {"value": value})
+    yield shared_nodes
+    for name, value in kept.items():
+        shared_nodes.put(f"/settings/preemption.{name}", {"value": value})
+
+
+def test_preempted_work_and_failed_probes_are_told_everywhere(
+    quick_preemption: LocalCluster, mails: Mailbox, tmp_path: Path
+) -> None:
+    cluster = quick_preemption
+    tmp_path.chmod(0o777)
+    out, again = tmp_path / "out", tmp_path / "again"
+    low = ("--exclusive", "--preemption-class=1", "--walltime=1h")
+    gone = submit(cluster, *low, "--nodelist=n1", "--requeue=never", f"--stdout={out}", "--", "sleep", "60")
+    taken = submit(cluster, *low, "--nodelist=n2", f"--stdout={again}", "--", "sleep", "60")
+    for each in (gone, taken):
+        cluster.wait_state(each, "Running")
+    high = submit(cluster, "--nodes=2", "--exclusive", "--preemption-class=9", "--walltime=1h", "--", "sleep", "60")
+    cluster.wait_state(high, "Running")
+    assert "was preempted: other work needs its nodes; it will run again" in again.read_text()
+    cluster.cli("cancel", high, taken)
+    probed = submit(cluster, "--service", "--restart=never", f"--liveness-probe={PROBE}", "--", "sleep", "60")
+    sentences = {
+        gone: f"{gone} was preempted: work of class 9 needs its nodes",
+        probed: cluster.wait_end(probed)["ending"],
+    }
+    assert sentences[probed].startswith(f"{probed} was ended by its liveness probe: ")
+    assert cluster.wait_end(gone)["ending"] == sentences[gone]
+    told_in_listings(cluster, sentences)
+    told_by_mail(mails, sentences)
+    told_in_the_output(cluster, {probed: sentences[probed]})
+    assert out.read_text() == f"lattice: {sentences[gone]}\n"
+
+
 def told_in_listings(cluster: LocalCluster, sentences: dict[str, str]) -> None:
     listed = cluster.cli("status", *sentences).stdout
     shown, explained = cluster.cli("status", "-v", *sentences).stdout, cluster.cli("explain", *sentences).stdout

@@ -7,6 +7,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import distribution
 from pathlib import Path
 
 import lattice
@@ -50,10 +51,14 @@ def open_programs() -> Iterator[Path]:
         lines = [_readable(folder, home / f"copy{place}") for place, folder in enumerate(package_folders())]
         (found,) = home.glob("lib/python*/site-packages")
         (found / "lattice.pth").write_text("\n".join(lines) + "\n")
+        # Not copies of the programs: the command may be a compiled one that speaks to an interpreter of its own user.
+        targets = {entry.name: entry for entry in distribution("lattice-hpc").entry_points}
         for name in PROGRAMS:
-            text = Path(sys.executable).with_name(name).read_text().splitlines()
+            module, function = targets[name].module, targets[name].attr
             program = home / "bin" / name
-            program.write_text("\n".join([f"#!{home}/bin/python", *text[1:]]) + "\n")
+            program.write_text(
+                f"#!{home}/bin/python\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+            )
             program.chmod(0o755)
         probe = subprocess.run([home / "bin" / "lattice", "version"], user=NOBODY, cwd="/", check=False)
         assert probe.returncode == 0

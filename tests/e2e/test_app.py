@@ -61,6 +61,7 @@ def app(cluster: LocalCluster, recipes: Path, *words: str) -> Iterator[tuple[str
 
 def test_an_application_is_started_left_and_come_back_to(cluster: LocalCluster, recipes: Path) -> None:
     with app(cluster, recipes, "page") as (url, process):
+        assert url, process.communicate()[1]
         with urlopen(url) as answer:  # noqa: S310 - http, of this machine
             first = answer.read()
         process.send_signal(signal.SIGINT)

@@ -134,8 +134,42 @@ def test_a_script_that_does_not_catch_the_signal_is_not_killed_by_it(cluster: Lo
     refused = cluster.cli("checkpoint", name, check=False)
     assert refused.returncode == 1
     assert f"none of its processes catches signal {int(signal.SIGUSR1)}" in refused.stderr
+    assert cluster.get(f"/allocations/{name}/checkpoints")["items"] == []
     refused = cluster.cli("submit", "--resume-from", name, "--", "true", check=False)
     assert f"{name} has no complete checkpoint to resume from" in refused.stderr
     stop.touch()
     assert cluster.wait_end(name)["state"] == "Completed"
     assert cluster.logs(name) == "alive\n"
+
+
+def test_the_cluster_asks_by_itself_when_a_checkpoint_is_worth_it(cluster: LocalCluster, scratch: Path) -> None:
+    """Nodes that fail all the time make every checkpoint worth it; `manual` work is left alone."""
+    usual = {
+        name: cluster.get(f"/settings/checkpoint.{name}")["value"]
+        for name in ("every_s", "min_interval_s", "node_mtbf_s")
+    }
+    script = """
+trap 'path=$(sed "s/.*\\"path\\":\\"\\([^\\"]*\\)\\".*/\\1/" "$LATTICE_CHECKPOINT_REQUEST"); touch "$path/.done"' USR1
+while :; do sleep 0.05; done
+"""
+    try:
+        for name, value in (("every_s", "0.2"), ("min_interval_s", "0"), ("node_mtbf_s", "0.001")):
+            cluster.put(f"/settings/checkpoint.{name}", {"value": value})
+        manual, auto = (
+            cluster.submit(["/bin/bash", "-c", script], checkpoint={"protocol": "signal", "strategy": strategy})["id"]
+            for strategy in ("manual", "auto")
+        )
+
+        cluster.wait_state(auto, "Running")
+        checkpoint(cluster, auto)  # how long one takes is known from now on
+
+        def written() -> bool:
+            items = cluster.get(f"/allocations/{auto}/checkpoints")["items"]
+            return any(each["state"] == "complete" and each["reason"] == "broker" for each in items)
+
+        eventually(written, "the cluster asked, and the work answered")
+        assert cluster.get(f"/allocations/{manual}/checkpoints")["items"] == []
+        assert cluster.allocation(auto)["run"] == 1
+    finally:
+        for name, value in usual.items():
+            cluster.put(f"/settings/checkpoint.{name}", {"value": value})

@@ -69,7 +69,10 @@ def slow(place: Path) -> Iterator[SlowRegistry]:
 def cluster(place: Path, home: Path, registry: RegistryProcess, slow: SlowRegistry) -> Iterator[LocalCluster]:
     (place / "cluster").mkdir()
     (place / "cluster").chmod(0o755)
-    settings = {"images.registries": json.dumps([{"host": registry.host}, {"host": slow.host}])}
+    settings = {
+        "images.registries": json.dumps([{"host": registry.host}, {"host": slow.host}]),
+        "data.tiers.warm": json.dumps([{"url": f"file://{place}/warm"}]),
+    }
     with LocalCluster(nodes=2, directory=place / "cluster", settings=settings) as cluster:
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
         yield cluster
@@ -103,8 +106,9 @@ def inside(cluster: LocalCluster, home: Path, layout: Path, script: str, *words:
     """What the script says that ran in the image as the user."""
     submit = ("submit", "-q", "--wait", "--image", f"oci:{layout}:v1", *words)
     done = as_user(cluster, *submit, "--", "sh", "-c", script, cwd=home, check=False)
-    number = done.stdout.split()[0] if done.stdout else "?"
-    said = as_user(cluster, "logs", number, "--stderr", cwd=home, check=False).stdout if number != "?" else ""
+    assert done.stdout, done.stderr
+    number = done.stdout.split()[0]
+    said = as_user(cluster, "logs", number, "--stderr", cwd=home, check=False).stdout
     assert done.returncode == 0, (said, cluster.get(f"/allocations/{number}")["message"])
     return as_user(cluster, "logs", number, cwd=home).stdout
 
@@ -171,6 +175,31 @@ def test_mounts_show_what_the_user_may_read(cluster: LocalCluster, home: Path, l
     piped = ("submit", "-q", "--image", f"oci:{layout}:v1", "--mount", f"{pipe}:/s", "--", "true")
     ended = cluster.wait_end(as_user(cluster, *piped, cwd=home).stdout.strip())
     assert f"cannot read {pipe} as {USER} on this node: it is a named pipe" in ended["message"]
+    check_nothing_is_left(place)
+
+
+def test_data_is_mounted_inside_with_the_rights_of_the_user(
+    cluster: LocalCluster, home: Path, layout: Path, place: Path
+) -> None:
+    warm, closed = place / "warm", place / "closed"
+    for folder in (warm / "set", warm / "own", closed / "open"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("content\n")
+    closed.chmod(0o700)  # what is in it could be read by all who got past this
+    user = pwd.getpwnam(USER)
+    os.chown(warm / "own", user.pw_uid, user.pw_gid)
+    mounts = ("--data-mount", f"{warm}/set:/data/set", "--data-mount", f"{warm}/own:/data/own:rw")
+    script = "cat /data/set/file; touch /data/set/x 2>&1; echo made >/data/own/made; cat /data/own/made"
+    said = inside(cluster, home, layout, script, *mounts).splitlines()
+    assert said == ["content", "touch: /data/set/x: Read-only file system", "made"]
+    assert (warm / "own" / "made").stat().st_uid == user.pw_uid
+    (warm / "way").symlink_to(closed / "open")
+    submit = ("submit", "-q", "--wait", "--image", f"oci:{layout}:v1", "--data-mount", f"{warm}/way:/data/set")
+    done = as_user(cluster, *submit, "--", "cat", "/data/set/file", cwd=home, check=False)
+    number = done.stdout.split()[0]
+    assert done.returncode != 0
+    assert f"cannot read {warm}/way as {USER}" in cluster.get(f"/allocations/{number}")["message"]
+    assert as_user(cluster, "logs", number, cwd=home, check=False).stdout == ""
     check_nothing_is_left(place)
 
 

@@ -88,7 +88,7 @@ def data_of(cluster: LocalCluster, number: str) -> dict[str, Any]:
 def test_many_share_one_copy_and_read_the_same_bytes(cluster: LocalCluster, warm: Path) -> None:
     source = fill(warm / "shared", 12, 50_000)
     busy = [cluster.submit("sleep 1")["id"] for _ in range(2)]  # the cluster is full
-    waiting = [cluster.submit(SUMS, data=hot(source))["id"] for _ in range(8)]
+    waiting = [cluster.submit(SUMS, data=hot(source))["id"] for _ in range(50)]
     for each in (*waiting, *busy):
         assert cluster.wait_end(each)["state"] == "Completed"
     assert {cluster.logs(each) for each in waiting} == {sums(source)}

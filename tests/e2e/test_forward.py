@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from tests.e2e.checked_forward import checked_forward
 
 pytestmark = pytest.mark.e2e
 ECHO = Path(__file__).parent / "programs" / "echo_port.py"
@@ -92,6 +93,20 @@ def test_ports_are_reached_listed_and_kept_apart(cluster: LocalCluster, scratch:
     ):
         done = cluster.cli("forward", *words, check=False)
         assert (done.returncode != 0, told in done.stderr) == (True, True), done
+
+
+def test_what_is_cut_off_is_a_beginning_and_the_next_connection_works(cluster: LocalCluster, scratch: Path) -> None:
+    """A byte checker on both sides, while agent, server and the command itself are killed."""
+    with checked_forward(cluster, scratch) as forward:
+        assert forward.cut(lambda: cluster.kill("agent", forward.node))
+        forward.check_next()
+        assert forward.cut(lambda: cluster.kill("server"))
+        forward.check_next()
+        assert forward.cut(forward.process.kill)
+        forward.stop()
+        forward.start()
+        forward.check_next()
+        forward.check_work(3)
 
 
 def _answers(port: int) -> bool:

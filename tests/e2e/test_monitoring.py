@@ -1,6 +1,7 @@
 """A cluster, and the programs that watch it: what they read, and whom they call."""
 
 import getpass
+import json
 import math
 import subprocess
 import sys
@@ -13,7 +14,10 @@ import pytest
 
 from lattice.observe.dashboards.panels import DASHBOARDS
 from lattice.testing import LocalCluster, NotInTime, eventually
+from tests.e2e import truth
+from tests.e2e.truth import peer_host
 from tests.hooks import Hooks
+from tests.mailbox import Mailbox
 from tests.monitoring_stack import Stack, fetch
 from tests.s3_server import free_port
 
@@ -28,6 +32,8 @@ class Site(NamedTuple):
     cluster: LocalCluster
     stack: Stack
     hooks: Hooks
+    letters: Mailbox
+    store: str
     traces: Hooks
     agent: "subprocess.Popen[bytes]"
     agent_page: str
@@ -35,7 +41,11 @@ class Site(NamedTuple):
 
 def monitoring_token(cluster: LocalCluster) -> str:
     """As an administrator makes one for Prometheus."""
-    words = ["--user-token", "prometheus", "--scope", "readonly", "--no-tenant"]
+    return made_token(cluster, "prometheus", "--scope", "readonly", "--no-tenant")
+
+
+def made_token(cluster: LocalCluster, user: str, *more: str) -> str:
+    words = ["--user-token", user, *more]
     made = subprocess.run(
         [PROGRAMS / "lattice-server", "--config", cluster.directory / "server.yaml", *words],
         capture_output=True,
@@ -46,7 +56,7 @@ def monitoring_token(cluster: LocalCluster) -> str:
     return made.stdout.strip()
 
 
-def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.Popen[bytes]":
+def start_agent(cluster: LocalCluster, folder: Path, page: str, store: str) -> "subprocess.Popen[bytes]":
     """One that no supervisor starts again, and that shows its metrics."""
     words: list[str | Path] = [
         "--node-id",
@@ -60,9 +70,11 @@ def start_agent(cluster: LocalCluster, folder: Path, page: str) -> "subprocess.P
         "--token-file",
         cluster.directory / "agent-token",
         "--cpus",
-        "1",
+        "2",
         "--metrics-listen",
         page,
+        "--tsdb-endpoint",
+        f"{store}/api/v1/write",
         "--allow-user",
         getpass.getuser(),
     ]
@@ -77,19 +89,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     secret = folder / "webhook"
     secret.touch(mode=0o600)
     secret.write_text(PLANTED[0])
+    port = free_port()
+    store = f"http://127.0.0.1:{port}"
     settings = {"snapshots.every_commands": "20", "notifications.webhook.secret": f"file://{secret}"}
+    settings["telemetry.tsdb_endpoint"] = store
     with (
         Hooks() as hooks,
+        Mailbox() as letters,
         Hooks() as traces,
         LocalCluster(nodes=1, settings={**settings, "tracing.otlp_endpoint": traces.url}) as cluster,
     ):
-        agent = start_agent(cluster, folder, page)
+        agent = start_agent(cluster, folder, page, store)
         try:
             server = cluster.api_url.removeprefix("http://")
-            with Stack(folder, [server], monitoring_token(cluster), [page], hooks.url) as stack:
+            token, smarthost = monitoring_token(cluster), f"127.0.0.1:{letters.port}"
+            with Stack(folder, [server], token, [page], hooks.url, smarthost=smarthost, store=port) as stack:
                 eventually(lambda: "watched" in cluster.nodes(), "the agent's registration")
                 cluster.wait_node("watched", "Ready")
-                yield Site(cluster, stack, hooks, traces, agent, page)
+                yield Site(cluster, stack, hooks, letters, store, traces, agent, page)
         finally:
             agent.kill()
             agent.wait()
@@ -226,12 +243,83 @@ def test_a_trace_reaches_the_work_and_its_spans_the_collector(site: Site) -> Non
         assert getpass.getuser().encode() not in call.body.replace(b"lattice", b"")
 
 
+def test_two_tenants_see_nothing_of_each_other(site: Site) -> None:
+    cluster = site.cluster
+    for name in ("aurora", "borealis"):
+        status, made = cluster.request("POST", "/tenants", {"name": name})
+        assert status in (200, 201), made
+    tokens = {name: made_token(cluster, f"user-{name}", "--tenant", name) for name in ("aurora", "borealis")}
+    work = {"entrypoint": ["sleep", "300"], "name": "secret-of-aurora", "telemetry": {"mode": "debug"}}
+    resources = {"constraints": {"nodes": "watched"}}
+    admin = {**work, "tenant": "aurora", "resources": resources}
+    status, made = cluster.request("POST", "/allocations", admin)
+    assert status == 201, made
+    name = made["id"]
+    try:
+        eventually(
+            lambda: site.stack.store(f'lattice_allocation_cpus_used{{allocation="{name}",tenant="aurora"}}'),
+            "the store knows whose it is",
+        )
+        stranger = tokens["borealis"]
+        for path in ("metrics", "metrics/stream", "diagnostics", "diagnostics/network", "diagnostics/storage"):
+            assert cluster.request("GET", f"/allocations/{name}/{path}", token=stranger)[0] == 404, path
+        assert cluster.request("GET", f"/compare?ids={name},{name}", token=stranger)[0] == 404
+        listed = cluster.request("GET", "/allocations/metrics?all=true", token=stranger)[1]
+        assert listed["items"] == []
+        of_node = cluster.request("GET", "/nodes/watched/metrics", token=stranger)[1]
+        for text in (json.dumps(of_node), fetch(f"{cluster.api_url}/metrics")):
+            assert "aurora" not in text
+            assert name not in text
+        for path in ("/metrics/tenants", "/admin/diagnostics", "/metrics/history", "/nodes/watched/log"):
+            status, said = cluster.request("GET", path, token=stranger)
+            assert status in (403, 404), path
+            assert "aurora" not in json.dumps(said)
+        for call in site.traces.calls:
+            assert b"aurora" not in call.body
+    finally:
+        cluster.request("DELETE", f"/allocations/{name}")
+
+
+def test_what_a_run_does_is_shown_within_five_percent_by_top_watch_and_store(site: Site, tmp_path: Path) -> None:
+    """A moment of the middle of the run, in windows of a second, against what the program itself counted."""
+    with peer_host(tmp_path) as address:
+        variables = {"FOLDER": str(tmp_path), "PEER": address}
+        constraint = {"constraints": {"nodes": "watched"}}
+        telemetry = {"mode": "debug", "duration": "10m"}
+        words = [sys.executable, "-S", "-c", truth.WORK]
+        name = site.cluster.submit(words, environment=variables, resources=constraint, telemetry=telemetry)["id"]
+        client = site.cluster.client()
+        try:
+            eventually(lambda: len(truth.notes(tmp_path)) > 100, "the program works", within_s=60)
+            watched: dict[str, list[truth.Point]] = {}
+            stream = client.stream_metrics(name, truth.METRICS)
+            for event in stream:
+                truth.collect(watched, event)
+                if len(watched.get("cpus_used", [])) >= truth.SECONDS:
+                    break
+            stream.close()
+            end_s = watched["cpus_used"][-1].at_s
+            shown = eventually(lambda: truth.from_top(client, name, end_s), "the store has it", within_s=60, every_s=2)
+        finally:
+            client.cancel(name)
+            client.wait(name)
+            client.close()
+    stored = truth.from_store(site.store, name, end_s)
+    expected = truth.expected(truth.notes(tmp_path), end_s)
+    for source, found in (("watch", watched), ("top", shown), ("store", stored)):
+        for metric in truth.METRICS:
+            assert truth.mean(found[metric], end_s) == pytest.approx(expected[metric], rel=0.05), (source, metric)
+
+
 def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:
     eventually(lambda: site.stack.prometheus('lattice_nodes_total{state="Ready"} == 2'), "two nodes in Prometheus")
     site.agent.kill()
     site.cluster.wait_node("watched", "Down")
     eventually(lambda: calls_of(site, "NodeGivenUp"), "a call", within_s=60)
     assert set(calls_of(site, "NodeGivenUp")) == {"pagerduty-oncall"}
+    eventually(lambda: site.letters.of("pagerduty-oncall@example.org"), "a mail", within_s=60)
+    subjects = [str(letter.message["Subject"]) for letter in site.letters.of("pagerduty-oncall@example.org")]
+    assert any("NodeGivenUp" in subject for subject in subjects), subjects
     (alert,) = {
         (each["labels"]["severity"], each["annotations"]["runbook"])
         for call in site.hooks.calls

@@ -109,10 +109,22 @@ def test_protected_work_is_left_alone(cluster: LocalCluster) -> None:
     explained = eventually(lambda: cluster.allocation(high)["reason"], "it was considered")
     assert "occupied" in explained
     assert [cluster.allocation(each)["state"] for each in safe] == ["Running", "Running"]
+    why = cluster.get(f"/allocations/{high}/explanation")["preemption"]
+    assert (why["could_take"], why["protected"]) == (0, {"class": 1, "young": 1})
+    assert safe[0] not in why["text"], "others are counted, never named"
+    tried = cluster.cli("submit", "--dry-run", "--preemption-class=9", "--walltime=90m", "--", "true")
+    assert "Preemption: it may preempt none of 2 running on suitable nodes" in tried.stdout
+    standing = [cluster.get(f"/allocations/{each}/explanation")["standing"] for each in safe]
+    assert [each["safe_until"] is None for each in standing] == [True, False]
+    assert [each["is_protected"] for each in standing] == [True, True]
     setting(cluster, "min_runtime_s", 0)
     assert cluster.wait_end(high)["state"] == "Completed"
     assert cluster.allocation(safe[0])["state"] == "Running"
     assert cluster.allocation(safe[1])["preempted"] == 1
+    cluster.wait_state(safe[1], "Running")
+    taken = cluster.get(f"/allocations/{safe[1]}/explanation")["standing"]
+    assert not taken["is_protected"]
+    assert taken["text"].startswith("work of a higher class may preempt it; 0.0 ")
 
 
 def test_the_first_process_of_a_preemptor_comes_soon_after_its_submission(cluster: LocalCluster) -> None:
@@ -122,3 +134,63 @@ def test_the_first_process_of_a_preemptor_comes_soon_after_its_submission(cluste
     high = submit(cluster, "sleep 60", 9)
     cluster.wait_state(high, "Running", within_s=10.0)
     assert time.monotonic() - began < 10
+
+
+@pytest.fixture(scope="module")
+def homes(two_nodes: LocalCluster) -> tuple[str, str]:
+    """Two vClusters with a node each: `home` lends its one, `guest` borrows. The names of both nodes."""
+    own, foreign = sorted(two_nodes.nodes())
+    two_nodes.cli("admin", "vcluster", "create", "home", f"--nodes={own}", "--lends=idle", "--return-grace=2s")
+    two_nodes.cli("admin", "vcluster", "create", "guest", f"--nodes={foreign}", "--borrows")
+    return own, foreign
+
+
+def test_an_idle_node_is_lent_and_comes_back_after_a_warning(
+    cluster: LocalCluster, homes: tuple[str, str], tmp_path: Path
+) -> None:
+    own, foreign = homes
+    text = f"trap 'echo asked >> {tmp_path}/told; exit 0' TERM; echo began >> {tmp_path}/told; while :; do sleep 0.05; done"
+    first = running(cluster, "sleep 3600", 6, vcluster="guest")
+    assert cluster.allocation(first)["nodes"] == [foreign], "its own node comes first"
+    borrower = running(cluster, text, 6, vcluster="guest")
+    assert cluster.allocation(borrower)["nodes"] == [own]
+    eventually(lambda: told(tmp_path, "began") == 1, "the trap is set")
+    shown = cluster.cli("admin", "vcluster", "show", "home").stdout
+    assert f"{own} to guest since " in shown
+    assert f"{own} of home since " in cluster.cli("admin", "vcluster", "show", "guest").stdout
+    line = next(each for each in cluster.cli("nodes", "-o", "wide").stdout.splitlines() if each.startswith(own))
+    assert " home " in line
+    standing = cluster.get(f"/allocations/{borrower}/explanation")["standing"]
+    assert standing["notice_s"] == 2
+    wanted = submit(cluster, "sleep 3600", 0, vcluster="home")
+    assert told(tmp_path, "asked") == 0, "it is warned first"
+    cluster.wait_state(wanted, "Running")
+    assert cluster.allocation(wanted)["nodes"] == [own]
+    back = cluster.allocation(borrower)
+    assert back["state"] in ("Pending", "Completed")
+    assert told(tmp_path, "asked") == 1
+    assert cluster.allocation(first)["state"] == "Running", "just enough is taken back"
+    assert f"{own} to guest" not in cluster.cli("admin", "vcluster", "show", "home").stdout
+
+
+def test_a_lent_node_comes_back_although_the_leader_is_killed_during_the_grace(
+    cluster: LocalCluster, homes: tuple[str, str]
+) -> None:
+    running(cluster, "sleep 3600", 6, vcluster="guest")
+    borrower = running(cluster, "sleep 3600", 6, vcluster="guest")
+    wanted = submit(cluster, "sleep 3600", 0, vcluster="home")
+    eventually(
+        lambda: (
+            "gives back"
+            in (cluster.get(f"/allocations/{wanted}/explanation").get("preemption") or {"text": ""})["text"]
+        ),
+        "the borrower is warned",
+    )
+    old = cluster.kill("server")
+    cluster.wait_replaced(old)
+    cluster.wait_serving()
+    cluster.wait_state(wanted, "Running")
+    assert cluster.allocation(wanted)["nodes"] == [homes[0]]
+    victim = cluster.allocation(borrower)
+    assert (victim["state"], victim["preempted"], victim["requeue_count"]) == ("Pending", 1, 0)
+    assert victim["message"] == "preempted: the nodes were borrowed and are needed at home"

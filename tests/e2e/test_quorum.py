@@ -2,17 +2,21 @@
 
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
+import httpx
 import pytest
 
 from lattice.testing import LocalCluster, eventually
 from lattice_sdk import Client, Submission
 from tests.conftest import require_program
+from tests.e2e.checked_forward import checked_forward
 from tests.e2e.quorum_load import MANY, Load, kill_both, wait_agreeing, wait_healthy
 from tests.e2e.web_terminal import socket_at
 
@@ -136,6 +140,15 @@ def test_a_terminal_at_a_follower_outlives_the_leader_byte_for_byte(servers: Loc
         servers.wait_end(running["id"])
 
 
+def test_a_forward_outlives_the_leader_and_cuts_its_connections_cleanly(servers: LocalCluster, scratch: Path) -> None:
+    with checked_forward(servers, scratch) as forward:
+        for _ in range(2):
+            assert forward.cut(partial(kill_both, servers, servers.leader()))
+            forward.check_next()
+            wait_healthy(servers)
+        forward.check_work(2)
+
+
 def check_streams(said: dict[Path, str], died: str) -> None:
     for text in said.values():
         if f"no stream to {died}" not in text and "reaches none that does" not in text:
@@ -185,6 +198,41 @@ def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluste
         load.wait_for_more(MANY)
     load.check()
     assert load.longest_gap_s() < LONGEST_GAP_S
+
+
+PAGE = (
+    "import http.server as h, os; "
+    "h.ThreadingHTTPServer(('127.0.0.1', int(os.environ['LATTICE_PORT_WEB'])), h.SimpleHTTPRequestHandler).serve_forever()"
+)
+
+
+def test_pages_and_forwards_are_served_by_every_server_and_sessions_outlive_the_leader(servers: LocalCluster) -> None:
+    submitted = servers.submit([sys.executable, "-c", PAGE], expose=[{"name": "web", "port": 0}])
+    alloc = str(submitted["id"])
+    servers.wait_state(alloc, "Running")
+    eventually(lambda: "web" in servers.cli("forward", alloc).stdout, "it listens", within_s=30)
+    former = servers.leader()
+    opened = servers.cli("open", alloc, "web").stdout.split()[-1]
+    first = httpx.get(opened)
+    assert first.status_code == 303
+    session = {"cookie": first.headers["set-cookie"].split(";")[0]}
+    page = f"{opened.partition('/proxy/')[0]}/proxy/{alloc}/web/"
+    assert httpx.get(page, headers=session).status_code == 200
+    successor = next(name for name in servers.urls if name != former)
+    servers.cli("admin", "raft", "transfer-leader", successor)
+    eventually(lambda: servers.leader() == successor, "the next leader")
+    eventually(lambda: httpx.get(page, headers=session, timeout=20).status_code == 200, "the page, by a follower")
+    token = {"Authorization": f"Bearer {servers.token}"}
+    with httpx.Client(timeout=20) as browser:
+        assert [browser.get(page, headers=token).status_code for _ in range(3)] == [200, 200, 200]
+        assert browser.get(page).status_code == 401
+        body = browser.get(page, headers=session).content
+        assert len(body) > 0
+    ticket = servers.cli("open", alloc, "web").stdout.split()[-1]
+    moved = ticket.replace(ticket.partition("/proxy/")[0], opened.partition("/proxy/")[0])
+    assert httpx.get(moved, timeout=20).status_code == 303, "a ticket of the leader, at a follower"
+    assert httpx.get(ticket).status_code == 403, "and it is used up"
+    servers.cli("cancel", alloc)
 
 
 def test_a_rolling_restart_costs_no_request(servers: LocalCluster, scratch: Path) -> None:

@@ -369,3 +369,83 @@ def test_native_submissions_write_files_and_hear_early_signals(shell: Shell, slu
     assert done.returncode == 0
     (path,) = shell.folder.glob("own-*.log")
     assert path.read_text() == "begun\nearly\n"
+
+
+class Talk:
+    """A program whose input and output are pipes."""
+
+    def __init__(self, shell: Shell, *words: str) -> None:
+        self.process = subprocess.Popen(
+            words,
+            env=shell.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Talk":
+        self.process.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def until(self, line: str) -> list[str]:
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        while line not in lines:
+            lines.append(self.process.stdout.readline().rstrip("\n"))
+            assert lines[-1] or self.process.poll() is None, (lines, self.process.communicate())
+        return lines
+
+
+def test_sattach_shows_a_running_step_feeds_it_and_leaves_it_alone(shell: Shell) -> None:
+    script = "echo out of $SLURM_PROCID; echo err of $SLURM_PROCID >&2; while read line; do echo got $line; done"
+    number = shell.run("salloc -n2 --no-shell").stderr.split()[-1]
+    with Talk(shell, "srun", "--jobid", number, "-n2", "-i", "0", "sh", "-c", script) as srun:
+        srun.say("one")
+        srun.until("got one")
+        layout = shell.run(f"sattach --layout {number}.0").stdout
+        assert "Job step layout:\n  2 tasks, " in layout
+        with Talk(shell, "sattach", "-l", "--error-filter=1", f"{number}.0") as joined:
+            joined.say("two")
+            shown = joined.until("0: got two")
+            assert {"0: out of 0", "1: out of 1", "0: got one"} <= set(shown)
+            srun.until("got two")
+            joined.process.send_signal(signal.SIGINT)
+            _, said = joined.process.communicate(timeout=20)
+            assert (joined.process.returncode, said) == (130, "1: err of 1\n")
+        srun.say("three")
+        srun.until("got three")
+        _, _ = srun.process.communicate(timeout=20)
+        assert srun.process.returncode == 0
+    for words, told in (
+        (f"sattach {number}.0", "Job/step already completing or completed"),
+        (f"sattach {number}.7", "Invalid job step id specified"),
+        ("sattach 99999.0", "Invalid job id specified"),
+        (f"sattach {number}", "Invalid job step id"),
+        ("sattach", "No job step given"),
+    ):
+        done = shell.run(words)
+        assert (done.returncode, told in done.stderr) == (1, True), done
+
+
+def test_sallocs_shell_is_on_the_first_node_where_the_site_wants_it(programs: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with LocalCluster(nodes=1, settings={"slurm.salloc_on_node": "true"}) as cluster:
+        shell = Shell(cluster, programs, tmp_path)
+        shell.environment["SHELL"] = "/bin/sh"
+        done = shell.run("salloc", stdin="stty -echo; echo on $LATTICE_NODE_ID of $SLURM_JOB_ID; tty; exit 5\n")
+        number = done.stderr.partition("Granted job allocation ")[2].split()[0]
+        [node] = cluster.nodes()
+        assert (done.returncode, f"on {node} of {number}" in done.stdout, "/dev/pts/" in done.stdout) == (5, True, True)
+        assert f"Relinquishing job allocation {number}" in done.stderr
+        assert shell.run("salloc sh -c 'echo here ${LATTICE_NODE_ID:-nowhere}'").stdout == "here nowhere\n"
+        cluster.wait_end(f"a{number}")

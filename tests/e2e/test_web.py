@@ -1,7 +1,10 @@
 """The web page as people use it: a real browser, a real cluster, an identity provider."""
 
+import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster
 from lattice.testing.waiting import eventually
 from tests.e2e.chromium import NARROW, WIDE, Person, Theme, chromium
@@ -42,7 +46,7 @@ def browser() -> Iterator[Browser]:
 def cluster(browser: Browser) -> Iterator[LocalCluster]:
     with provider() as issuer:
         settings = {"api.oidc_issuer": issuer, "api.oidc_client_id": CLIENT}
-        with LocalCluster(nodes=NODES, settings=settings, arguments=["--users", "ada,bob:operator"]) as found:
+        with LocalCluster(nodes=NODES, settings=settings, arguments=["--users", "ada,bob:operator,eve"]) as found:
             yield found
 
 
@@ -102,10 +106,13 @@ def prepared(cluster: LocalCluster) -> dict[str, str]:
     """Something of everything for the views to show."""
     running = cluster.submit("sleep 600", name="shown")["id"]
     cluster.wait_state(running, "Running")
+    service = cluster.submit(
+        "sleep 600", name="served", lifecycle={"type": "unbounded"}, expose=[{"name": "front", "port": 0}]
+    )["id"]
+    cluster.wait_state(service, "Running")
     ended = cluster.run(["sh", "-c", "echo done"], name="ended")["id"]
     waiting = cluster.submit("true", name="waits", resources={"nodes": NODES})["id"]
     group = cluster.submit("true", name="sweep", tasks="0-4")["id"]
-    service = cluster.submit("sleep 600", name="served", lifecycle={"type": "unbounded"})["id"]
     dag = cluster.post(
         "/dags",
         {
@@ -141,8 +148,14 @@ def views(found: dict[str, str]) -> list[str]:
         "nodes/n1",
         "dags",
         f"dags/{found['dag']}",
+        "services",
+        "services/default/front",
         "usage",
-        *(f"admin?part={part}" for part in ("servers", "reservations", "tenants", "weights", "settings", "audit")),
+        "nodes?by=topology",
+        *(
+            f"admin?part={part}"
+            for part in ("servers", "alerts", "reservations", "tenants", "weights", "settings", "audit")
+        ),
         f"allocations/{found['running']}/terminal",
     ]
 
@@ -245,6 +258,103 @@ def test_an_operator_drains_a_node_with_a_reason_and_others_cannot(browser: Brow
     assert (ada.complaints, bob.complaints) == ([], [])
     ada.close()
     bob.close()
+
+
+def test_a_service_is_listed_with_its_instances_and_opens(person: Person, cluster: LocalCluster) -> None:
+    """An HTTP server on the port that its node chose, reached by a click."""
+    serve = f"exec {sys.executable} -m http.server $LATTICE_PORT_PAGE --bind 127.0.0.1"
+    made = cluster.submit(
+        ["sh", "-c", serve], name="pages", lifecycle={"type": "unbounded"}, expose=[{"name": "page", "port": 0}]
+    )["id"]
+    page = person.open("services")
+    row = page.get_by_role("row").filter(has_text="page")
+    expect(row).to_contain_text("1 of 1")
+    row.get_by_role("link", name="page").click()
+    expect(page.get_by_role("row").filter(has_text=made)).to_contain_text("Ready")
+    page.get_by_role("button", name="Open").click()
+    link = page.get_by_role("link", name="the page of page").get_attribute("href")
+    assert link is not None
+    assert "/proxy/services/page/" in link
+    cluster.post("/allocations/cancel", {"ids": [made]})
+    expect(page.get_by_role("alert")).to_contain_text("page")  # it is gone, and what is known of it stays
+
+
+def test_administration_says_what_needs_attention(browser: Browser, cluster: LocalCluster) -> None:
+    bob = Person(browser, cluster).log_in("--as", "bob")
+    page = bob.open("admin?part=alerts")
+    expect(page.get_by_text("Nothing is wrong that the servers know of.")).to_be_visible()
+    cluster.post("/nodes/n2/disable", {"reason": "smoke"})
+    expect(page.get_by_role("row").filter(has_text="LatticeNodeDown")).to_contain_text("n2")
+    expect(page.get_by_role("row").filter(has_text="LatticeNodeDown")).to_contain_text("smoke")
+    cluster.post("/nodes/n2/enable")
+    expect(page.get_by_text("Nothing is wrong that the servers know of.")).to_be_visible()
+    cluster.wait_node("n2", "Ready")
+    assert bob.complaints == []
+    bob.close()
+
+
+def test_a_group_unfolds_in_the_list_to_its_tasks(browser: Browser, cluster: LocalCluster) -> None:
+    group = cluster.submit("true", name="unfolds", tasks="0-4")["id"]
+    person = Person(browser, cluster).log_in()
+    page = person.open("allocations?q=name:unfolds+all")
+    page.get_by_role("button", name=f"Tasks of {group}").click()
+    expect(page.get_by_role("link", name="Task ")).to_have_count(5)
+    page.reload()  # it is part of the address
+    expect(page.get_by_role("link", name="Task ")).to_have_count(5)
+    assert person.barriers() == []
+    page.get_by_role("button", name=f"Tasks of {group}").click()
+    expect(page.get_by_role("link", name="Task ")).to_have_count(0)
+    page = person.follow("admin?part=settings")
+    page.set_viewport_size({"width": NARROW, "height": 800})
+    expect(page.locator(".stacked td").nth(1)).to_be_in_viewport(ratio=1)
+    assert person.complaints == []
+    person.close()
+
+
+def test_two_tenants_see_nothing_of_each_other_in_any_view(browser: Browser, cluster: LocalCluster) -> None:
+    cluster.cli("admin", "tenant", "create", "elsewhere", "--members=eve")
+    found = prepared(cluster)
+    secret = (cluster.directory / "secret").read_bytes().strip()
+    token = sign_token(secret, user="eve", tenants=["elsewhere"], issued_at_s=int(time.time()), lifetime_s=3600)
+    status, link = cluster.request("POST", "/web/links", {}, token=token)
+    assert status == 201, link
+    eve = Person(browser, cluster)
+    eve.page.goto(cluster.api_url + link["path"])
+    eve.page.wait_for_selector(".frame")
+    names = ("shown", "waits", "sweep", "served", "flow", *found.values())
+    seen = {}
+    for view in [*views(found), "allocations?q=all", "allocations?q=user:root+all"]:
+        if view.startswith("admin"):
+            continue
+        page = eve.follow(view)
+        expect(page.locator("h1")).to_be_visible()
+        page.evaluate("fetch('/api/v1/whoami')")  # answered after what the view asked for
+        # What was asked for by its name is named in the refusal and in the command, and nowhere else.
+        asked = view.partition("/")[2].partition("/")[0]
+        text = page.locator("main").inner_text()
+        if leaked := [name for name in names if name != asked and re.search(rf"\b{name}\b", text)]:
+            seen[view] = leaked
+    assert seen == {}
+    eve.close()
+
+
+def test_the_search_language_is_that_of_the_terminal(person: Person) -> None:
+    cases = json.loads((Path(__file__).parents[1] / "search_language.json").read_text())
+    page = person.open("allocations")
+    found = page.evaluate(
+        """async (texts) => {
+          const { understand, asCommand } = await import("/assets/search.js");
+          return texts.map((text) => ({ ...understand(text, 1772712000000), command: asCommand(text, "ada") }));
+        }""",
+        [case["text"] for case in cases],
+    )
+    for case, answer in zip(cases, found, strict=True):
+        asked = {
+            key: value if key == "tag" else str(value).replace("True", "true").replace(".000Z", "Z")
+            for key, value in answer["parameters"].items()
+        }
+        said = (asked, answer["id"], len(answer["problems"]), answer["command"])
+        assert said == (case["asked"], case.get("id", ""), case.get("problems", 0), case["command"]), case["text"]
 
 
 def test_a_terminal_takes_what_is_typed(person: Person, cluster: LocalCluster) -> None:

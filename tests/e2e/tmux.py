@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Self
 
 from lattice.testing import LocalCluster, eventually
 from lattice.testing.waiting import NotInTime
@@ -59,7 +60,7 @@ class Window:
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True)
         self._folder.cleanup()
 
-    def __enter__(self) -> "Window":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

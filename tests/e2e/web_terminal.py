@@ -48,11 +48,11 @@ class Person:
 
 @contextmanager
 def socket_at(
-    cluster: LocalCluster, path: str, *, server: str = "", in_browser: bool = False, **query: object
+    cluster: LocalCluster, path: str, *, server: str = "", in_browser: bool = False, token: str = "", **query: object
 ) -> Iterator[Person]:
     base = cluster.urls[server] if server else cluster.api_url
     url = f"{base.replace('http', 'ws', 1)}/api/v1{path}?{urllib.parse.urlencode(query)}"
-    token = cluster.token
+    token = token or cluster.token
     encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
     protocols = ["lattice.terminal.v1", *([f"lattice.bearer.{encoded}"] if in_browser else [])]
     headers = {} if in_browser else {"Authorization": f"Bearer {token}"}

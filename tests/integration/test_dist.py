@@ -16,7 +16,7 @@ from tests.conftest import missing
 ROOT = Path(__file__).resolve().parents[2]
 SLURM_COMMANDS = (
     *("sbatch", "squeue", "scancel", "salloc", "srun", "sinfo", "sacct", "scontrol", "sstat"),
-    *("sprio", "sshare", "sdiag", "sacctmgr", "sreport", "seff", "sbcast", "scrontab"),
+    *("sprio", "sshare", "sdiag", "sacctmgr", "sreport", "seff", "sbcast", "scrontab", "sattach"),
 )
 PARTS = ("pyproject.toml", "constraints.txt", "LICENSE", "README.md", "src", "sdk", "share", "deploy", "tools")
 
@@ -64,6 +64,7 @@ def test_the_wheel_has_all_that_is_installed(release: dict[str, bytes], tmp_path
         assert f"{data}/lattice/systemd/{path.name}" in names
     assert {
         "lattice/web/page/index.html",
+        "lattice/agent/telemetry/bpf/lattice.bpf.o",
         "lattice/web/vendor/preact.mjs",
         "lattice/web/vendor/preact.LICENSE.txt",
     } <= names

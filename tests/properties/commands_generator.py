@@ -14,6 +14,7 @@ from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
 from lattice.core.model.nodes.specifications import Specification
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal, key_id
 from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
@@ -83,6 +84,7 @@ class CommandGenerator:
             (2, self.deadline),
             (1, self.lose),
             (10, self.resize),
+            (12, self.revise),
             (3, self.telling),
             (2, self.record_steps),
             (4, self.audit),
@@ -168,6 +170,10 @@ class CommandGenerator:
         grouped = rnd.random() < 0.15
         lifecycle = rnd.choice((Lifecycle.BOUNDED, Lifecycle.BOUNDED, Lifecycle.UNBOUNDED))
         is_service = self.level > OLDEST and (lifecycle is Lifecycle.UNBOUNDED or rnd.random() < 0.02)
+        scaling = None
+        if is_service and not grouped and rnd.random() < 0.5:
+            lifecycle, least = Lifecycle.REACTIVE, request.nodes
+            scaling = ScalePolicy(min_nodes=least, max_nodes=least + rnd.randrange(3), metric="in_flight", target=1.0)
         command = cmd.SubmitAllocation(
             name="work",
             user=rnd.choice(USERS),
@@ -190,6 +196,7 @@ class CommandGenerator:
             payload=b"what to run",
             asked=rnd.choice((None, None, Asked(partition="main", ntasks=2, comment="of sbatch"))),
             exposes=rnd.choice(EXPOSES),
+            scaling=scaling,
             checkpoint=draw_way(rnd) if self.level > OLDEST else None,
         )
         return with_dependencies(rnd, self.state, command, self.at)
@@ -253,7 +260,7 @@ class CommandGenerator:
                 cmd.HoldAllocation(number=number, hold=rnd.choice((Hold.USER, Hold.OPERATOR))),
                 cmd.ReleaseAllocation(number=number, as_operator=True),
                 cmd.ReleaseAllocation(number=number),
-                cmd.RequeueAllocation(number=number, hold=rnd.random() < 0.3),
+                cmd.RequeueAllocation(number=number, hold=rnd.random() < 0.3, checkpoint=rnd.random() < 0.3),
                 cmd.UpdateAllocation(
                     number=number,
                     walltime_s=rnd.choice((30, 90)),
@@ -263,6 +270,7 @@ class CommandGenerator:
                 ),
                 cmd.ExpireAllocation(number=number, run=1),
                 self._pause(number),
+                self._watched(number),
                 self._rollback(number),
             )
         )
@@ -271,6 +279,12 @@ class CommandGenerator:
         running = [r.number for r in self.state.allocations.values() if r.state is AllocationState.RUNNING]
         chosen = self.random.choice(running) if running and self.random.random() < 0.8 else number
         return cmd.PauseAllocation(number=chosen, is_paused=self.random.random() < 0.5)
+
+    def _watched(self, number: int) -> cmd.AnyCommand:
+        running = [r.number for r in self.state.allocations.values() if r.state is AllocationState.RUNNING]
+        chosen = self.random.choice(running) if running and self.random.random() < 0.8 else number
+        user, step = self.random.choice(("bert", "cleo")), self.random.randrange(2)
+        return cmd.ShareTerminal(number=chosen, step=step, user=user, is_shared=self.random.random() < 0.7)
 
     def _rollback(self, number: int) -> cmd.AnyCommand:
         record = self.state.allocations.get(number)
@@ -295,7 +309,9 @@ class CommandGenerator:
                 cmd.CancelAllocation(number=number, positions=positions),
                 cmd.HoldAllocation(number=number, positions=positions, hold=hold),
                 cmd.ReleaseAllocation(number=number, positions=positions, as_operator=rnd.random() < 0.5),
-                cmd.RequeueAllocation(number=number, positions=positions, hold=rnd.random() < 0.3),
+                cmd.RequeueAllocation(
+                    number=number, positions=positions, hold=rnd.random() < 0.3, checkpoint=rnd.random() < 0.3
+                ),
                 cmd.UpdateAllocation(number=number, concurrency=rnd.choice((-1, 0, 1, 3))),
             )
         )
@@ -400,6 +416,32 @@ class CommandGenerator:
         share = self._share(record, rnd.choice(free or list(self.state.nodes)), whole=record.shares[0].whole)
         return cmd.GrowAllocation(
             number=record.number, run=run, share=share, size=rnd.choice((0, 0, len(record.shares) + 1))
+        )
+
+    def revise(self) -> cmd.AnyCommand:
+        """A step of an update of a service, sensible or not."""
+        rnd = self.random
+        services = [record for record in self.state.allocations.values() if record.has_instances]
+        if not services:
+            return cmd.EndRollout(number=self.some_number(), revision=1)
+        record = rnd.choice(services)
+        rollout, number = record.rollout, record.number
+        if rollout is None or not rollout.is_open:
+            base = record.revision if rnd.random() < 0.9 else record.revision + 1
+            if rnd.random() < 0.6:
+                payload = bytes([rnd.randrange(4)])
+                return cmd.ReviseService(number=number, base=base, payload=payload, probed=rnd.random() < 0.5)
+            return cmd.RollBackService(number=number, to=rnd.choice((None, 0, 1, record.revision)))
+        if rnd.random() < 0.5 and record.parts:
+            node = rnd.choice(record.parts).node
+            return cmd.RenewInstance(number=number, run=record.run, node=node, revision=record.revision)
+        return rnd.choice(
+            (
+                cmd.TurnRollout(number=number, revision=rollout.target, reason="not ready"),
+                cmd.EndRollout(number=number, revision=record.revision),
+                cmd.EndRollout(number=number, revision=record.revision),
+                cmd.RollBackService(number=number),
+            )
         )
 
     def lose(self) -> cmd.AnyCommand:

@@ -16,6 +16,7 @@ from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import NodeSharing, Project
 from lattice.core.model.work.allocations import Hold, Request
+from tests.properties.checkpoint_generator import draw_way
 from tests.unit.core.scheduler.world import FirstCome, World
 
 VCLUSTERS = ("default", "shared", "part", "other")
@@ -111,6 +112,8 @@ def draw_work(world: World, dice: Random) -> None:
             "tasks": ((0, dice.randrange(1, 5), 1),) if is_group else (),
             "concurrency": dice.choice((0, 1, 2)) if is_group else 0,
         }
+        if world.state.settings.get("checkpoint.root"):
+            fields["checkpoint"] = draw_way(dice)
         world.try_submit(draw_request(dice), **fields)
         world.now += dice.choice((0, 0, 1000))
 

@@ -59,7 +59,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         maker=st.sampled_from(
-            ["report", "cancel", "notify", "archive", "lose", "resize", "dag", "deadline", "telling"]
+            ["report", "cancel", "notify", "archive", "lose", "resize", "revise", "dag", "deadline", "telling"]
         ),
         seed=SEEDS,
     )

@@ -75,11 +75,17 @@ def test_the_first_reservation_is_as_early_as_it_can_be(seed: int) -> None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SEEDS)
 @example(11404374)  # work without an end takes the last of the power beside a promise
+@example(702)  # work that is late holds a node that was promised
+@example(4955)  # work that has not started yet holds it for longer from one moment to the next
 @example(694)  # a share keeps a node busy, and its power in use, beyond the work that is there now
 def test_no_promise_is_broken_by_work_that_comes_later(seed: int) -> None:
     dice = Random(seed)
     world = draw_machine(dice, tight_limits=False)
     before = {record.number: record for record in witness_of(world).queue()}
+    assert world.observations is not None
+    known = world.observations.connected()
+    if any(not known.issuperset(kept.nodes) for kept in world.snapshot().promised.values()):
+        return  # what loses its nodes looks for others, and may pass work of a lower class
     for _ in range(3):
         plan = world.run_cycle()
         promised = {kept.number: kept.start_at for kept in plan.reservations}

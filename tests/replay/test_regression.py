@@ -13,6 +13,7 @@ from lattice.replay.synthetic import (
     UNFAIR_LAST_S,
     burst,
     empty_to_full,
+    preempting,
     preemption_heavy,
     sensitive_claim,
     steady_state,
@@ -68,10 +69,20 @@ def test_sensitive_claims_are_immediate() -> None:
 
 
 def test_urgent_work_overtakes_what_waits_and_the_rest_runs_all_the_same() -> None:
-    """Its threshold, the rate of good checkpoints, needs preemption to be carried out."""
+    """Without preemption."""
     stays = replayed(preemption_heavy())
     waits = {cls: [stay.wait_s for stay in stays if stay.preemption_class == cls] for cls in (1, 8)}
     assert percentile(waits[8], 50) < percentile(waits[1], 50)
+
+
+def test_urgent_work_hardly_waits_when_it_may_preempt_work_that_writes_checkpoints() -> None:
+    before = percentile([stay.wait_s for stay in replayed(preemption_heavy()) if stay.preemption_class == 8], 95)
+    cluster = Cluster(preempting(preemption_heavy()))
+    after = percentile([stay.wait_s for stay in cluster.run() if stay.preemption_class == 8], 95)
+    assert after < 0.3 * before
+    assert cluster.moves.lost_s < 0.05 * cluster.moves.used_s
+    assert cluster.moves.preemptions > 20
+    assert cluster.moves.checkpoints > 0
 
 
 def test_an_idle_machine_is_full_as_soon_as_there_is_work_for_it() -> None:

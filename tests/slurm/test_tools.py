@@ -90,11 +90,47 @@ def test_reframe(commands: Commands, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-def test_snakemake(commands: Commands, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--slurm-array-jobs", "part"]], ids=["single", "arrays"])
+def test_snakemake(commands: Commands, tmp_path: Path, more: list[str]) -> None:
     tmp_path.chmod(0o777)
     program = tool_python("snakemake").with_name("snakemake")
     place = ["--default-resources", "slurm_account=default", "slurm_partition=default"]
     where = ["-s", str(TOOLS / "Snakefile"), "-d", str(tmp_path)]
-    done = commands.run([str(program), *where, "--executor", "slurm", "-j", "4", *place], timeout_s=350)
+    done = commands.run([str(program), *where, "--executor", "slurm", "-j", "4", *more, *place], timeout_s=350)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "joined.txt").read_text() == "1\n2\n"
+    assert ("Submitted array job" in done.stderr) == bool(more)
+
+
+@pytest.mark.soak
+def test_executorlib_with_pysqa(commands: Commands, tmp_path: Path) -> None:
+    said = used(commands, "executorlib", tmp_path)
+    assert said["sum"] == {"result": 42}
+    assert said["problem"] == {"text": "LookupError('not here')"}
+    assert commands("sacct", "-XnPo", "State", "-j", said["job"]["id"]).stdout == "COMPLETED\n"
+
+
+@pytest.mark.soak
+@pytest.mark.root
+def test_batchspawner_in_a_stripped_environment(commands: Commands, tmp_path: Path) -> None:
+    """The commands find the cluster by the site's file alone: seen only in a mount namespace of the test."""
+    site = tmp_path / "etc"
+    site.mkdir()
+    cluster = commands.cluster
+    (site / "config.yaml").write_text(f"endpoint: {cluster.api_url}\ntoken_file: {cluster.directory}/token\n")
+    words = ["env", "-i", f"PATH={commands.folder}:/usr/bin:/bin", str(tool_python("batchspawner"))]
+    program = [*words, str(TOOLS / "use_batchspawner.py"), str(tmp_path)]
+    # The directory of the site exists only in a copy of /etc that the namespace sees.
+    line = f"""
+        mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work
+        mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work none /etc
+        mkdir -p /etc/lattice && mount --bind {site} /etc/lattice && exec "$@"
+    """
+    done = commands.run(["/usr/bin/unshare", "-m", "--propagation", "private", "sh", "-ec", line, "sh", *program])
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = [json.loads(each) for each in done.stdout.splitlines() if each.startswith("{")]
+    assert said[0]["has_port"]
+    assert said[1]["poll"] is None
+    assert said[1]["status"].startswith("RUNNING ")
+    assert said[2] == {"what": "stopped", "poll": 1}
+    assert commands("sacct", "-XnPo", "State", "-j", said[0]["id"]).stdout.startswith("CANCELLED")

@@ -52,6 +52,7 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "scratch_mb",
         "exposes",
         "output_prefix",
+        "upload_grant",
         "checkpoint",
         "data",
         "stage_out",

@@ -225,10 +225,15 @@ class LatticeClient(Awaiting, Calls):
         return AsyncStepStream(AsyncEventReader(self._session, step_request(allocation_id, step, screen=screen)))
 
     async def stream_metrics(
-        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False
+        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False, history: str = ""
     ) -> AsyncGenerator[MetricEvent, None]:
-        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended."""
-        reader = AsyncEventReader(self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only))
+        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended.
+
+        `history` begins with the windows of that long before, such as 10m.
+        """
+        reader = AsyncEventReader(
+            self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only, history=history)
+        )
         await reader.begin()
         try:
             async for event in metric_events(reader):

@@ -221,11 +221,16 @@ class Client(Blocking, Calls):
         return StepStream(EventReader(self._session, step_request(allocation_id, step, screen=screen)))
 
     def stream_metrics(
-        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False
+        self, allocation_id: str, metrics: Sequence[str] = (), *, alerts_only: bool = False, history: str = ""
     ) -> MetricStream:
-        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended."""
+        """What an allocation uses, window by window as its nodes measure it, and alerts about it, until it has ended.
+
+        `history` begins with the windows of that long before, such as 10m.
+        """
         return MetricStream(
-            EventReader(self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only))
+            EventReader(
+                self._session, metrics_request(allocation_id, metrics, alerts_only=alerts_only, history=history)
+            )
         )
 
     def watch(

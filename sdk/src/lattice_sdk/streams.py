@@ -236,6 +236,10 @@ class LogStream:
     def close(self) -> None:
         self._reader.close()
 
+    def stop(self) -> None:
+        """End the iteration in another thread."""
+        self._reader.stop()
+
     def _restart(self, event: ServerEvent) -> None:
         # The position belongs to the run that is over.
         self._reader.forget_position()

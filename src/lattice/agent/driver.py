@@ -36,6 +36,7 @@ from lattice.agent.images.questions import ImageQuestions
 from lattice.agent.launcher import Launcher, launch_hooks
 from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.state import (
+    AbandonOutput,
     AgentState,
     ClearRun,
     Connected,
@@ -70,6 +71,7 @@ from lattice.agent.machine.state import (
 )
 from lattice.agent.messages import stimulus_of
 from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
+from lattice.agent.results.kept import sweep_kept
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs, owner_of
@@ -96,6 +98,7 @@ from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, 
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
+from lattice.agent.steps.uploads import StepUploads
 from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
@@ -207,7 +210,9 @@ class Driver:
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
         self._uploads.recall()
         self._spawn(self._uploads.watch())
+        self._spawn(StepUploads(self._uploads.sink, self.settings.facts.node_id, self._steps.folders).watch())
         self._checks.start()
+        self._spawn(sweep_kept(self._settings.scratch_dir, self._facts.node_id))
         _log.info("agent ready, %d open runs", len(self.state.runs))
 
     def _watch_checkpoints(self) -> watching.Checkpointing:
@@ -251,7 +256,7 @@ class Driver:
         load, mark = os.getloadavg()[0], self.keeper.mark
         beat = Beat(
             seq=self._beats,
-            running=len(self.state.live),
+            running=self.state.unfinished,
             load1=load,
             memory_used_mb=memory_used_mb(),
             session=self._session,
@@ -284,6 +289,7 @@ class Driver:
     def figures(self) -> AgentFigures:
         made = AgentFigures(self._facts.node_id, self._post)
         made.gauge("lattice_agent_connected", lambda: float(self.state.welcomed))
+        made.gauge("lattice_agent_ebpf_overhead_percent", lambda: self.telemetry.bpf_overhead_percent)
         made.gauge("lattice_agent_runs", lambda: float(len(self.state.live)))
         return made
 
@@ -343,6 +349,8 @@ class Driver:
                 self._folders.renew_token(key, token)
             case SettleOutput(key=key):
                 self._settle(key)
+            case AbandonOutput(key=key):
+                self._hooks.abandon(key)
             case ClearRun(key=key, has_started=has_started):
                 self._spawn(self._clear(key, has_started=has_started))
             case ForgetRun(key=key, launched=launched):
@@ -366,6 +374,7 @@ class Driver:
     def opened(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._readers = Readers(outbox)
+        self._uploads.sink.signed.opened(outbox)
         self.feed(Connected())
 
     def closed(self) -> None:
@@ -377,6 +386,7 @@ class Driver:
         self._checks.leave()
         self.collection.closed()
         self.telemetry.closed()
+        self._uploads.sink.signed.closed()
         self.feed(Disconnected())
 
     def received(self, message: pb.ServerMessage) -> None:
@@ -385,7 +395,7 @@ class Driver:
             agree_with(message.welcome)
         if message.HasField("report_to"):
             self.state.heartbeat_interval_s = message.report_to.interval_s
-        if self.figures.received(message):
+        if self.figures.received(message) or self._uploads.sink.signed.received(message):
             return
         stimulus = stimulus_of(message)
         self.telemetry.heard(message)
@@ -477,7 +487,7 @@ class Driver:
             self._early_ends.append(message)
         else:
             _log.info("run ended: %s", message.cause, extra=self._about(message.key))
-            self.feed(RunEnded(key=message.key, end=message.end()))
+            self.feed(RunEnded(key=message.key, end=self.telemetry.totals.added(message.key, message.end())))
 
     def _about(self, key: RunKey) -> dict[str, object]:
         run = self.state.find(key)
@@ -504,7 +514,8 @@ class Driver:
         problem = await undo_run(self._hooks, run, has_started=run is not None and bool(run.started_boot_s))
         if stored := await self._uploads.finish(key):
             _log.error("%s", stored, extra=self._about(key))
-        self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=stored or problem))
+        problems = "; ".join(part for part in (problem, stored) if part)  # the first may say where results are kept
+        self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problems))
 
     async def _clear(self, key: RunKey, *, has_started: bool) -> None:
         await undo_run(self._hooks, self.state.find(key), has_started=has_started)

@@ -18,6 +18,7 @@ from lattice.agent.hooks.protocol import HookFailed, LaunchHook, RunImpossible
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.scratch import ScratchHook
 from lattice.agent.hooks.site_programs import SiteProgramsHook
+from lattice.agent.hooks.stage_out import StageOutHook
 from lattice.agent.machine.state import Run, RunRefused, RunStarted, Stimulus
 from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
@@ -79,6 +80,7 @@ def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchH
     hooks.append(DataHook(settings.data))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
+        hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id))
     hooks.append(CheckpointHook(settings.state_dir))
     hooks.append(ContainerHook(containers))
     return hooks

@@ -15,7 +15,7 @@ from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.devices import NodeTopology
 from lattice.agent.runs.launch import AccountPolicy
 from lattice.agent.runs.limits import LimitSettings, NodeSize
-from lattice.agent.telemetry.push.pusher import PushSettings
+from lattice.agent.telemetry.node import TelemetrySettings
 from lattice.core.model.nodes.inventory import Inventory
 from lattice.ports.nodes.blobs import BlobSource
 
@@ -38,13 +38,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     blobs: BlobSource | None = None  # where images come from that are no files; None = from nowhere
     cache_bytes: int = 0  # what all images together may have; 0 = a share of the disk
     containers: ContainerSettings = ContainerSettings()
+    bind_host: str = ""  # where the agent listens; empty = on every address
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     metrics_listen: tuple[str, int] | None = None  # where the agent shows its figures; None = nowhere
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()
     hardware: HardwareFile | None = None
     look_every_s: float = LOOK_EVERY_S
-    push: PushSettings | None = None  # where windows go; None = nowhere
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @property
     def node_size(self) -> NodeSize:

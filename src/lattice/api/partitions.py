@@ -14,6 +14,7 @@ class SlurmNames:
     cluster: str = "lattice"
     partitions: Mapping[str, str] = field(default_factory=dict)
     qos: Mapping[str, int] = field(default_factory=lambda: dict(DEFAULT_QOS))
+    salloc_on_node: bool = False  # the shell of salloc runs on the first node
 
     def vcluster_of(self, partition: str, vclusters: Mapping[str, object]) -> str | None:
         """The vCluster behind a partition; None when there is none."""
@@ -42,6 +43,10 @@ class SlurmNames:
         return ranked[0][0] if ranked else "normal"
 
 
-def slurm_names(cluster: str, partitions: Mapping[str, str], qos: Mapping[str, int]) -> SlurmNames:
+def slurm_names(
+    cluster: str, partitions: Mapping[str, str], qos: Mapping[str, int], *, salloc_on_node: bool = False
+) -> SlurmNames:
     """The names of a site's settings."""
-    return SlurmNames(cluster=cluster, partitions=dict(partitions), qos=dict(qos or DEFAULT_QOS))
+    return SlurmNames(
+        cluster=cluster, partitions=dict(partitions), qos=dict(qos or DEFAULT_QOS), salloc_on_node=salloc_on_node
+    )

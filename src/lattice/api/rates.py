@@ -24,6 +24,8 @@ PER_MINUTE = {
     "running_metrics": "query_metrics_per_minute",
     "node_metrics": "query_metrics_per_minute",
     "diagnostics": "diagnostics_per_minute",
+    "network_diagnostics": "diagnostics_per_minute",
+    "storage_diagnostics": "diagnostics_per_minute",
     "compare": "compare_per_minute",
     "query_audit": "audit_per_minute",
     "export_audit": "audit_per_minute",

@@ -26,7 +26,7 @@ class Command(Generic[O]):
     the field `tail` and is not parsed. With `takes_rest` the first word that is no flag ends the flags:
     it and all that follow, a `--` among them too, become `rest` as they are. Flags in `dashed` take the next word
     as their value even when it begins with a dash. Commands for which a vCluster makes a difference have the flag
-    `--vcluster`.
+    `--vcluster`. Commands that `list` things have `--columns`, `--sort`, `--no-headers`, `-o csv` and `-o name`.
     """
 
     options: type[O]
@@ -38,3 +38,4 @@ class Command(Generic[O]):
     takes_rest: bool = False
     dashed: frozenset[str] = frozenset()
     has_vcluster: bool = False
+    lists: bool = False

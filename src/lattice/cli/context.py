@@ -160,22 +160,21 @@ class Context:
     @property
     def width(self) -> int | None:
         """Cells in a line of the terminal that stdout is; None where it is none."""
-        size = self._terminal_size()
-        return None if size is None else size[0]
+        return self._terminal_size()[0] or None
 
     @property
     def height(self) -> int | None:
-        size = self._terminal_size()
-        return None if size is None else size[1]
+        return self._terminal_size()[1] or None
 
-    def _terminal_size(self) -> tuple[int, int] | None:
+    def _terminal_size(self) -> tuple[int, int]:
+        """Zeros where there is no terminal, or one that does not know."""
         if not self.streams.stdout.isatty():
-            return None
+            return 0, 0
         try:
             columns, lines = os.get_terminal_size(self.streams.stdout.fileno())
         except (OSError, ValueError):
-            return None
-        return (columns, lines) if columns > 0 and lines > 0 else None
+            return 0, 0
+        return columns, lines
 
     def say(self, text: str) -> None:
         """Print a line for people; omitted with --quiet."""

@@ -26,6 +26,10 @@ class Flags:
     insecure_http: bool = False
     retry_for: float | None = None
     stale: bool = False
+    # Of commands that list things.
+    list_columns: str = ""
+    list_sort: str = ""
+    list_no_headers: bool = False
 
 
 # Flags that take a value, needed to find the command among them.

@@ -8,6 +8,7 @@ from lattice_sdk.calls.streams import ALL_OF_IT, LogsPart
 from lattice_sdk.models.records import LogChunk
 
 STREAMS = ("stdout", "stderr")
+LOOK_S = 0.2
 RED, PLAIN = b"\x1b[31m", b"\x1b[0m"
 
 
@@ -31,7 +32,7 @@ class Follower:
         self._show = show
         self._tail, self._node, self._run, self._part = tail, node, run, part
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None
+        self._failures: list[BaseException] = []
         self._noted_run = 0
         self._threads = [threading.Thread(target=self._follow, args=(stream,), daemon=True) for stream in streams]
 
@@ -40,11 +41,8 @@ class Follower:
             thread.start()
 
     def finish(self) -> None:
-        """Wait for the last byte; raises what went wrong in a thread."""
-        for thread in self._threads:
-            thread.join()
-        if self._failure is not None:
-            raise self._failure
+        """Wait for the last byte; raises what went wrong in a thread, and at once if the output is read no longer."""
+        wait_for_all(self._threads, self._failures)
 
     def _follow(self, stream: str) -> None:
         try:
@@ -62,13 +60,26 @@ class Follower:
                     with self._lock:
                         self._show(chunk)
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            self._failure = self._failure or error
+            self._failures.append(error)
 
     def _restarted(self, run: int) -> None:
         with self._lock:
             if run > self._noted_run:
                 self._noted_run = run
                 self._context.note(f"run {run} of {self._id} begins")
+
+
+def wait_for_all(
+    threads: Sequence[threading.Thread], failures: Sequence[BaseException], fatal: Sequence[BaseException] = ()
+) -> None:
+    """Raises the first failure when all have ended; a fatal one and a closed pipe at once: the others may write nothing for days."""
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(LOOK_S)
+            for failure in (*fatal, *(each for each in failures if isinstance(each, BrokenPipeError))):
+                raise failure
+    for failure in (*fatal, *failures):
+        raise failure
 
 
 def write_output(context: Context, stream: str, data: bytes) -> None:

@@ -15,12 +15,13 @@ from lattice_sdk.errors import LatticeError
 
 
 def main() -> NoReturn:
-    code = _guarded(Streams.of_process())
+    code = run_line(Streams.of_process())
     # Everything is written by now; an orderly interpreter shutdown would add a tenth to the run time.
     os._exit(code)
 
 
-def _guarded(streams: Streams) -> int:
+def run_line(streams: Streams) -> int:
+    """Run the command line of this process; its exit code."""
     try:
         code = execute(sys.argv[1:], Process(streams=streams))
         streams.stdout.flush()

@@ -1,11 +1,13 @@
 """Tables, JSON and YAML. A list is an array, one thing is an object, whatever the command."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from lattice.cli.context import Context
+from lattice.cli.errors import UsageError
 
 R = TypeVar("R")
 
@@ -15,6 +17,7 @@ COLOURS = {
     "Completed": DIM,
     "Ready": GREEN,
     "Pending": YELLOW,
+    "Suspended": YELLOW,
     "Starting": YELLOW,
     "Stopping": YELLOW,
     "Degraded": YELLOW,
@@ -158,6 +161,60 @@ def structured(context: Context, value: object) -> bool:
     return True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Arranged:
+    """Options of commands that print lists of their own kind."""
+
+    columns: str = ""
+    sort: str = ""
+    no_headers: bool = False
+
+
+def chosen_columns(options: Arranged, columns: Sequence[Column[R]]) -> Sequence[Column[R]]:
+    """Those that were asked for, in that order; UsageError for an unknown name."""
+    if not options.columns:
+        return columns
+    return [
+        _found(word, columns, "--columns")._replace(is_wide=False, is_sparse=False) for word in _words(options.columns)
+    ]
+
+
+def sorted_rows(options: Arranged, rows: Sequence[R], columns: Sequence[Column[R]]) -> list[R]:
+    """By the texts of columns, numbers by their value; UsageError for an unknown name."""
+    rows = list(rows)
+    for word in reversed(_words(options.sort)):
+        column = _found(word.removeprefix("-"), columns, "--sort")
+        rows.sort(key=lambda row, text=column.text: natural(text(row)), reverse=word.startswith("-"))  # type: ignore[misc]
+    return rows
+
+
+def natural(text: str) -> list[tuple[int, int | str]]:
+    """`a9` before `a10`."""
+    parts: list[tuple[int, int | str]] = []
+    digits = ""
+    for char in text + "\0":
+        if char.isdecimal() and char.isascii():
+            digits += char
+            continue
+        if digits:
+            parts.append((0, int(digits)))
+            digits = ""
+        parts.append((1, char))
+    return parts
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _found(word: str, columns: Sequence[Column[R]], flag: str) -> Column[R]:
+    for column in columns:
+        if column.head == word.upper():
+            return column
+    known = ", ".join(column.head for column in columns)
+    raise UsageError(f'{flag}: there is no column "{word}"', hint=f"one of {known}")
+
+
 def show_list(
     context: Context,
     rows: Sequence[R],
@@ -168,6 +225,13 @@ def show_list(
     paged: bool = False,
 ) -> None:
     """A list in the format asked for; with --quiet only what `name` says of each row. On a terminal an empty list says so."""
+    flags = context.flags
+    if flags.list_columns or flags.list_sort:
+        wanted = Arranged(columns=flags.list_columns, sort=flags.list_sort)
+        rows, columns = sorted_rows(wanted, rows, columns), chosen_columns(wanted, columns)
+    headers = headers and not flags.list_no_headers
+    if name is None and context.output == "name":
+        raise UsageError("-o name: what this list shows has no names", hint="use -o csv with --columns")
     if structured(context, rows):
         return
     if name is not None and (context.flags.quiet or context.output == "name"):

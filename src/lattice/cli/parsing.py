@@ -30,8 +30,6 @@ exit codes:
 `run`, `wait` and `submit --wait` exit with the allocation's exit code: 0 completed, its own code, 128 + n after signal n,
 130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
-# Commands of the design that are to come: no typing errors.
-NOT_YET = frozenset({"compare", "diag", "diagnostics", "metrics", "top"})
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 
@@ -229,11 +227,6 @@ def _entry(branch: Branch, words: tuple[str, ...], word: str) -> Leaf | Branch:
     called = " ".join(("lattice", *words))
     if word.startswith("-"):
         raise UsageError(f"unknown flag {word}", hint=f"`{called} --help` lists the commands")
-    if not words and word in NOT_YET:
-        raise UsageError(
-            f"`lattice {word}` is not supported by this version of Lattice",
-            hint=f"`{called} --help` lists the commands",
-        )
     import difflib
 
     from lattice.cli.slurm.synonyms import COMMAND_SYNONYMS
@@ -289,6 +282,10 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
     examples = "".join(f"  {example}\n" for example in command.examples)
     parser = Parser(words, leaf.summary, f"examples:\n{examples}")
     command.fill(parser)
+    if command.lists:
+        from lattice.cli.arranged import arrange_lists
+
+        arrange_lists(parser)
     add_flags(parser, vcluster=command.has_vcluster)
     parser.set_usage()
     return parser
@@ -297,7 +294,7 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
 def read_options(found: Invocation, command: Command[Any], process: Process) -> tuple[object, Flags]:
     """The command's record and the global flags."""
     parser = build_parser(found.words, found.leaf, command)
-    arguments, tail = _dashes_joined(found.arguments, command.dashed), found.tail
+    arguments, tail = _dashes_joined(found.arguments, _dashed(command)), found.tail
     rest: list[str] = []
     if command.takes_rest:
         arguments, rest = parser.cut(arguments)
@@ -313,6 +310,10 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
     if command.complete is not None:
         values = command.complete(values, parser, process)
     return _record(command.options, values), _record(Flags, values)
+
+
+def _dashed(command: Command[Any]) -> frozenset[str]:
+    return command.dashed | {"--sort"} if command.lists else command.dashed
 
 
 def _dashes_joined(arguments: list[str], flags: frozenset[str]) -> list[str]:

@@ -1,7 +1,9 @@
 """One line on the terminal that says what a command waits for; nothing where stderr is no terminal."""
 
 import shutil
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from time import monotonic
 from types import TracebackType
@@ -15,7 +17,9 @@ from lattice_sdk.models.records import Allocation
 FIRST_LOOK_S = 0.5
 LOOK_AGAIN_S = 2.0
 LOOK_SELDOM_S = 30.0
-PENDING, RUNNING, CHECKPOINTING = "Pending", "Running", "Checkpointing"
+TICK_S = 1.0
+PENDING, RUNNING, CHECKPOINTING, SUSPENDED = "Pending", "Running", "Checkpointing", "Suspended"
+WAITING = (PENDING, SUSPENDED)
 CLEAR = "\r\x1b[K"
 
 
@@ -47,6 +51,37 @@ class StatusLine:
             self._text = ""
 
 
+@contextmanager
+def ticking(context: Context, text: str) -> Iterator[None]:
+    """The text, and how long it takes already, while the block waits for an answer."""
+    with StatusLine(context) as line:
+        if not line.is_shown:
+            yield
+            return
+        done, began = threading.Event(), monotonic()
+
+        def tick() -> None:
+            line.show(text)
+            while not done.wait(TICK_S):
+                line.show(f"{text}, {clock_text(monotonic() - began)}")
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+def share_text(what: str, done: int, total: int, took_s: float, now: float) -> str:
+    """How far a known amount of work is, and when it will be done."""
+    text = f"{what}: {done:,}/{total:,} done"
+    if not 0 < done < total or took_s < FIRST_LOOK_S:
+        return text
+    return f"{text}, about {datetime.fromtimestamp(now + took_s * (total - done) / done).astimezone():%H:%M}"
+
+
 def await_end(name: str, context: Context, *, timeout: float | None = None) -> Allocation:
     """The allocation once it has ended, and until then on the terminal what it waits for.
 
@@ -76,8 +111,8 @@ def waiting_text(allocation: Allocation, context: Context) -> str:
     now = context.clock.now()
     if allocation.task_counts is not None:
         return _group_text(allocation, now)
-    if allocation.state == PENDING:
-        return f"{allocation.id} is pending: {allocation.reason or 'waiting'}{_start_text(allocation, context, now)}"
+    if allocation.state in WAITING:
+        return f"{allocation.id} is {allocation.state.lower()}: {allocation.reason or 'waiting'}{_start_text(allocation, context, now)}"
     if allocation.state in (RUNNING, CHECKPOINTING):
         limit = f" of {clock_text(allocation.walltime_s)}" if allocation.walltime_s else ""
         paused = ", suspended" if allocation.suspended else ""

@@ -61,6 +61,14 @@ DATA = Branch(
     },
 )
 
+RETENTION = Branch(
+    "show and keep what ended work left behind",
+    {
+        "list": Leaf("data.retention:LIST", "list what is kept of ended work, and until when"),
+        "keep": Leaf("data.retention:KEEP", "keep logs and checkpoints of an allocation for good"),
+    },
+)
+
 CHECKPOINT = Branch(
     "ask work for checkpoints and show them",
     {
@@ -155,6 +163,7 @@ ADMIN = Branch(
             "inspect the scheduler",
             {"status": Leaf("admin.scheduler:STATUS", "show the last scheduling cycle")},
         ),
+        "alerts": Leaf("observe.alerts:ALERTS", "show what needs attention now"),
         "diag-bundle": Leaf(
             "observe.bundle:BUNDLE", "collect status, logs and metrics into one file for a problem report"
         ),
@@ -282,6 +291,9 @@ SERVICE = Branch(
         "list": Leaf("services.registry:LIST", "list the services of your tenants"),
         "lookup": Leaf("services.registry:LOOKUP", "print the endpoints of a service"),
         "show": Leaf("services.registry:SHOW", "show a service and its endpoints"),
+        "update": Leaf("services.revisions:UPDATE", "change what a service runs, instance by instance"),
+        "history": Leaf("services.revisions:HISTORY", "list the revisions of a service"),
+        "rollback": Leaf("services.revisions:ROLLBACK", "take back an update, or run an earlier revision again"),
         "open": Leaf("services.registry:OPEN", "print an address for a browser that leads to a service"),
     },
 )
@@ -311,6 +323,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "watch": Leaf("work.watch", "stream state changes as they happen"),
     "top": Leaf("telemetry.top", "show what running allocations use"),
     "metrics": Leaf("telemetry.top", "alias of `lattice top`"),
+    "compare": Leaf("telemetry.compare", "compare what allocations used, from the start of each"),
+    "diag": Leaf("telemetry.diag", "diagnose the network, storage and GPUs of an allocation"),
+    "diagnostics": Leaf("telemetry.diag", "alias of `lattice diag`"),
     "telemetry": Leaf("telemetry.mode", "change how closely an allocation is measured"),
     "cancel": Leaf("work.cancel", "cancel allocations"),
     "hold": Leaf("work.hold", "keep pending allocations from starting"),
@@ -333,12 +348,14 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "node": NODE,
     "cache": CACHE,
     "data": DATA,
+    "retention": RETENTION,
     "dag": DAG,
     "admin": ADMIN,
     "login": Leaf("identity.login", "log in with the cluster's identity provider"),
     "logout": Leaf("identity.logout", "log out and revoke the token"),
     "whoami": Leaf("identity.whoami", "show the identity the server sees"),
     "web": Leaf("web.open", "open the web page of the cluster in a browser, logged in"),
+    "tui": Leaf("web.tui", "show and control the cluster on a live screen of the terminal"),
     "doctor": Leaf("site.doctor", "check the way to the cluster: configuration, ports, clocks, certificates, disk"),
     "up": Leaf("local.up", "start a cluster on this machine"),
     "down": Leaf("local.down", "stop the cluster on this machine"),
@@ -364,7 +381,22 @@ def leaves(
 
 # By their first word, or below a branch by their last.
 _READS = frozenset(
-    {"status", "explain", "steps", "history", "usage", "report", "nodes", "timeline", "whoami", "top", "metrics"}
+    {
+        "status",
+        "explain",
+        "steps",
+        "history",
+        "usage",
+        "report",
+        "nodes",
+        "timeline",
+        "whoami",
+        "top",
+        "metrics",
+        "compare",
+        "diag",
+        "diagnostics",
+    }
 )
 _READS_BELOW = frozenset({"list", "show", "status", "get", "query", "keys", "events", "inventory", "diff", "metrics"})
 

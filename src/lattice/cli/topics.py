@@ -52,6 +52,7 @@ LATTICE_TENANT, LATTICE_VCLUSTER, LATTICE_PROJECT   defaults of the flags
 LATTICE_CONFIG        configuration file (default: ~/.config/lattice/config.yaml)
 LATTICE_DIR           directory of the local cluster
 LATTICE_CA_FILE       authorities to trust with https
+LATTICE_WARM=off      do not keep a process that makes commands start faster
 NO_COLOR              no colors
 Work has LATTICE_ALLOC_ID, LATTICE_NODELIST, LATTICE_TASK_INDEX and more; --export=ALL hands on your own variables.
 """,
@@ -72,7 +73,7 @@ Settings of the whole cluster: `lattice admin config list -o wide`.
     "output": (
         "tables, columns, JSON and scripts",
         """\
--o table, wide, json or yaml everywhere; status and history also -o csv and -o name, --columns, --sort and --no-headers.
+-o table, wide, json or yaml everywhere; lists also -o csv and -o name, --columns, --sort and --no-headers.
 -q prints only the essential result: `id=$(lattice submit -q train.sh)`.
 JSON and YAML keep their names and are in UTC; tables are for people and may change.
 

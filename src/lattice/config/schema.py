@@ -205,12 +205,15 @@ class SchedulingSection(Struct, frozen=True, kw_only=True):
     cycle_interval_s: Period = 5.0  # longest time between two scheduling cycles
     merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50  # milliseconds during which events are gathered before a cycle
     energy_prices: str = ""  # CSV file or URL with energy prices; empty = prices are not known
+    # JSON file or URL that says what is left of tenants' budgets; it beats the cluster's own ledger. Empty = the ledger counts
+    budgets: str = ""
+    budgets_token_file: str = ""  # file with the token that the URL wants; empty = none
 
 
 class SnapshotsSection(Struct, frozen=True, kw_only=True):
     """`every_commands` and `keep` are about those on the server's disk; `to_object_store` and `every` about copies elsewhere."""
 
-    every_commands: Count = 20_000  # commands between two snapshots on the server's disk
+    every_commands: Count = 20_000  # most commands between two snapshots on the server's disk
     keep: Count = 5  # snapshots kept on the server's disk
     to_object_store: bool = False  # whether the leader copies snapshots to the object store
     every: Period = 3600.0  # time between two such copies
@@ -232,6 +235,13 @@ class LogsSection(Struct, frozen=True, kw_only=True):
     vclusters: dict[
         str, Period
     ] = {}  # the same for work in these vClusters; sensitive ones keep output without an entry here
+
+
+class RetentionSection(Struct, frozen=True, kw_only=True):
+    """What else work leaves behind. Results that work writes to data tiers are never removed."""
+
+    checkpoints: Delay = 7 * 86400.0  # how long checkpoints are kept after the end of their work; 0 = for good
+    traces: Delay = 7 * 86400.0  # how long recordings of `scheduler.trace_capture` are kept; 0 = for good
 
 
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):
@@ -349,8 +359,8 @@ class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     follow_step_max_concurrent: Limit | None = None  # followed steps of one user
     connect_port_max_concurrent: Limit | None = None  # connections of one user to ports of running work
     query_metrics_per_minute: Limit | None = None  # metric queries of one user per minute
-    diagnostics_per_minute: NotYet = None  # diagnostics of one user per minute
-    compare_per_minute: NotYet = None  # comparisons of one user per minute
+    diagnostics_per_minute: Limit | None = None  # diagnostics of one user per minute
+    compare_per_minute: Limit | None = None  # comparisons of one user per minute
     audit_per_minute: Limit | None = None  # audit queries of one user per minute
     requests_per_second: Limit | None = None  # requests of one user per second
     requests_burst: Annotated[int, Meta(ge=1)] | None = None  # requests of one user at once after a pause
@@ -388,6 +398,8 @@ class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     partitions: dict[str, Name] = {}
     # QoS names and their preemption classes; empty = low 2, normal 5, high 8
     qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {}
+    # whether the shell of salloc runs on the first node of the allocation; a command that salloc names runs where salloc does
+    salloc_on_node: bool = False
 
 
 class CompatSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -500,11 +512,26 @@ class TracingSection(Struct, frozen=True, kw_only=True):
     token: str = ""  # sent to the collector as a bearer token; a reference
 
 
+class TelemetrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The time-series store that agents send to, where the servers ask it: `top`, `compare` and `diag` are answered from there."""
+
+    # URL of a store with a PromQL interface, to which /api/v1/query is added; empty = the nodes are asked
+    tsdb_endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    # URL of the PromQL interface where figures are read, if not there; empty = tsdb_endpoint
+    query_url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    tsdb_token: str = ""  # bearer token for it, as a reference
+    tsdb_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
+    tsdb_timeout: Period = 3.0  # longest time for one request; then the nodes are asked
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]  # folder of the log, snapshots, archive and keys
     api: ApiSection
     name: Name = "server"  # name of this server, unique in its quorum
     mode: Literal["dev", "production"] = "production"  # `dev` relaxes limits and checks for a cluster on one machine
+    # where listeners on every address (0.0.0.0) really listen: `any`, a name in `networks`, a CIDR or an interface
+    bind_network: Annotated[str, Meta(min_length=1, max_length=64)] = "any"
+    networks: dict[str, str] = {}  # names for `bind_network`: `hsn: 10.1.0.0/16`, or the name of an interface
     log: LogSection = LogSection()
     quorum: QuorumSection = QuorumSection()
     node_agent: NodeAgentSection = NodeAgentSection()
@@ -514,6 +541,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     backup: BackupSection = BackupSection()
     archive: ArchiveSection = ArchiveSection()
     logs: LogsSection = LogsSection()
+    retention: RetentionSection = RetentionSection()
     object_store: ObjectStoreSection = ObjectStoreSection()
     defaults: DefaultsSection = DefaultsSection()
     notifications: NotificationsSection = NotificationsSection()
@@ -531,4 +559,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     web: WebSection = WebSection()
     data: DataSection = DataSection()
     tracing: TracingSection = TracingSection()
+    telemetry: TelemetrySection = TelemetrySection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

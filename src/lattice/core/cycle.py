@@ -211,8 +211,12 @@ class Cycle:
 # Events that change nothing a plan looks at.
 NOT_PLANNED = (
     ev.PartChanged,
+    ev.CheckpointRevised,
     ev.CheckpointAdvanced,
     ev.InstancesWanted,
+    ev.ServiceRevised,
+    ev.RolloutChanged,
+    ev.InstanceRenewed,
     ev.SnapshotRecorded,
     ev.DagSubmitted,
     ev.DagCancelled,
@@ -238,6 +242,7 @@ NOT_PLANNED = (
     ev.AuditArchived,
     ev.CopyChanged,  # a plan receives readiness through the signals
     ev.CopyForgotten,
+    ev.UpgradeChanged,  # the nodes it drains tell
 )
 
 
@@ -263,7 +268,7 @@ class _Touched:
         self.tenants: dict[str, None] = {}
         self.projects: dict[tuple[str, str], None] = {}
         self.reservations: dict[str, None] = {}
-        self.ended: dict[int, None] = {}
+        self.ended: dict[int, None] = {}  # runs, or instances on one node, whose time is in the ledger now
         self.evictions: dict[int, None] = {}
         self.settings = False
         self.deleted = False
@@ -274,19 +279,19 @@ class _Touched:
         match event:
             case ev.AllocationSubmitted():
                 self.numbers[event.allocation.number] = None
-            case ev.AllocationEnded() | ev.AllocationRequeued():
+            case ev.AllocationEnded() | ev.AllocationRequeued() | ev.NodeLeft():  # each enters time into the ledger
                 self.numbers[event.number] = None
                 self.ended[event.number] = None
             case (
                 ev.AllocationPlaced()
                 | ev.NodeJoined()
-                | ev.NodeLeft()
                 | ev.AllocationStarted()
                 | ev.AllocationStopping()
                 | ev.AllocationHeld()
                 | ev.AllocationReleased()
                 | ev.AllocationUpdated()
                 | ev.AllocationPaused()
+                | ev.TerminalShared()
                 | ev.CheckpointRequested()
                 | ev.CheckpointEnded()
                 | ev.StepsRecorded()

@@ -30,7 +30,7 @@ def replacements(
         if allocation is None:
             continue
         for _ in range(allocation.missing):
-            share = _share_for(state, allocation, connected, taken.union(excluded.get(allocation.vcluster, ())))
+            share = share_for(state, allocation, connected, taken.union(excluded.get(allocation.vcluster, ())))
             if share is None:
                 break
             taken.add(share.node)
@@ -38,7 +38,7 @@ def replacements(
     return proposals
 
 
-def _share_for(state: State, allocation: Allocation, connected: Collection[str], taken: set[str]) -> Share | None:
+def share_for(state: State, allocation: Allocation, connected: Collection[str], taken: Collection[str]) -> Share | None:
     """Of the best node: one that no instance left lately, in the group of most others."""
     vcluster = state.vclusters[allocation.vcluster]
     own = frozenset(allocation.nodes)

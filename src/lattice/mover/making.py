@@ -28,8 +28,8 @@ class Answer(Struct, frozen=True):
 
 
 class Reporter(Protocol):
-    def __call__(self, report: CopyReport) -> Answer:
-        """Tells the servers; waits until they answer. Raises Stopped when this mover ends first."""
+    def __call__(self, *reports: CopyReport) -> Answer:
+        """Tells the servers, in this order; waits for the answer to the last. Raises Stopped when this mover ends first."""
         ...
 
 
@@ -88,10 +88,11 @@ class CopyMaking:
             return
         listing = source.listing()
         sized = {"size": listing.size, "files": listing.files, "version": listing.version}
-        answer = self._say(CopyPhase.SIZED, readers=readers, denied=denied, **sized)
+        told = self._made(CopyPhase.SIZED, readers=readers, denied=denied, **sized)
         if self._is_there(listing):
-            self._say(CopyPhase.UNCHANGED)
+            self._report(told, self._made(CopyPhase.UNCHANGED))  # work waits for this: one question, not two
             return
+        answer = self._report(told)
         if not answer.go_on:
             if answer.reason.startswith(("the hot tier", "copies of tenant")):
                 self._say(CopyPhase.FULL, reason=answer.reason)
@@ -117,5 +118,7 @@ class CopyMaking:
                 raise Stopped
 
     def _say(self, phase: CopyPhase, **fields: object) -> Answer:
-        report = CopyReport(key=self.task.key, generation=self.task.generation, phase=phase, **fields)  # type: ignore[arg-type]
-        return self._report(report)
+        return self._report(self._made(phase, **fields))
+
+    def _made(self, phase: CopyPhase, **fields: object) -> CopyReport:
+        return CopyReport(key=self.task.key, generation=self.task.generation, phase=phase, **fields)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ Who has which copy is in the servers' log. A mover that is killed leaves what it
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -34,8 +35,8 @@ class Servers(Protocol):
         """Raises ServersGone."""
         ...
 
-    def report(self, report: CopyReport) -> Answer:
-        """Raises ServersGone."""
+    def report(self, *reports: CopyReport) -> Answer:
+        """The answer to the last. Raises ServersGone."""
         ...
 
 
@@ -47,6 +48,7 @@ class Mover:
     ) -> None:
         self._tier, self._open, self._connect, self._concurrency = tier, open_source, connect, concurrency
         self._pace = Pace()
+        self._idle: deque[Servers] = deque()  # connections that no copy uses now
         self._makings: dict[str, tuple[CopyMaking, threading.Thread]] = {}
         self._ends = threading.Event()
 
@@ -100,7 +102,9 @@ class Mover:
         for task in tasks.tasks:
             if task.key in self._makings:
                 continue
-            making = CopyMaking(task, self._tier, self._open, self._pace, _Telling(self._connect, self._ends))
+            making = CopyMaking(
+                task, self._tier, self._open, self._pace, _Telling(self._idle, self._connect, self._ends)
+            )
             thread = threading.Thread(target=making.run, name=task.key[:8], daemon=True)
             self._makings[task.key] = (making, thread)
             thread.start()
@@ -111,23 +115,27 @@ class Mover:
         try:
             self._tier.remove(folder_of(old.key, old.generation))
             servers.report(CopyReport(key=old.key, generation=old.generation, phase=CopyPhase.REMOVED))
-        except (OSError, ServersGone) as error:
+        except (OSError, RecursionError, ServersGone) as error:  # recursion: a copy as deep as calls go
             _log.warning("cannot remove generation %d of %s: %s", old.generation, old.key, error)
             self._ends.wait(RETRY_S)
 
 
 class _Telling:
-    """Implements `Reporter`: repeats until a server has answered."""
+    """Implements `Reporter`: repeats until a server has answered. A connection goes back when it has served."""
 
-    def __init__(self, connect: Callable[[], Servers], ends: threading.Event) -> None:
-        self._connect, self._ends = connect, ends
-        self._servers: Servers | None = None
+    def __init__(self, idle: "deque[Servers]", connect: Callable[[], Servers], ends: threading.Event) -> None:
+        self._idle, self._connect, self._ends = idle, connect, ends
 
-    def __call__(self, report: CopyReport) -> Answer:
+    def __call__(self, *reports: CopyReport) -> Answer:
         while not self._ends.is_set():
             try:
-                self._servers = self._servers or self._connect()
-                return self._servers.report(report)
+                servers = self._idle.popleft()
+            except IndexError:
+                servers = self._connect()
+            try:
+                answer = servers.report(*reports)
+                self._idle.append(servers)
+                return answer
             except ServersGone as error:
                 _log.warning("cannot report a copy: %s", error)
                 self._ends.wait(RETRY_S)

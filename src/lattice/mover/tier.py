@@ -7,6 +7,7 @@ failed/KEY.GENERATION    why one could not be made, for nodes that wait for it
 gone/...                 being removed
 """
 
+import ctypes
 import os
 import re
 import secrets
@@ -20,6 +21,10 @@ import msgspec
 from lattice.ports.data.sources import ACL, Entry, Listing, Source, SourceChanged
 
 PARTIAL, VERSIONS, FAILED, GONE = "partial", "versions", "failed", "gone"
+WRITTEN_EARLY = 1 << 20  # bytes of a file that the disk begins to write before the copy is synced as a whole
+SYNC_FILE_RANGE_WRITE = 2
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 _NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{1,9}")
 
 
@@ -88,14 +93,10 @@ class HotTier:
         (self.folder / FAILED / name).unlink(missing_ok=True)
         if place.is_symlink() or (place.is_dir() != (listing.entries[0].kind == "folder") and os.path.lexists(place)):
             _remove(place)
-        wanted = {entry.path for entry in listing.entries}
-        if place.is_dir():
-            _drop_others(place, wanted)
-        for entry in listing.entries:
-            _make(place / entry.path if entry.path else place, entry, source, on_bytes)
-        for entry in reversed(listing.entries):
-            if entry.kind == "folder":
-                _settle(place / entry.path if entry.path else place, entry)
+        is_continued = os.path.lexists(place)
+        if is_continued and place.is_dir():
+            _drop_others(place, {entry.path for entry in listing.entries})
+        _Filling(str(place), source, on_bytes, is_continued=is_continued).fill(listing.entries)
         if source.listing().version != listing.version:
             raise SourceChanged("the source changed while it was copied")
         made = Made(version=listing.version, size=listing.size, files=listing.files)
@@ -118,47 +119,83 @@ def _drop_others(place: Path, wanted: set[str]) -> None:
                 _remove(Path(path))
 
 
-def _make(path: Path, entry: Entry, source: Source, on_bytes: Callable[[int], None]) -> None:
-    if entry.kind == "folder":
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        path.mkdir(mode=0o700, exist_ok=True)
-        return
-    if entry.kind == "link":
+class _Filling:
+    """Folders first, then files, some at a time, then the rights of the folders."""
+
+    def __init__(self, place: str, source: Source, on_bytes: Callable[[int], None], *, is_continued: bool) -> None:
+        self._place, self._source, self._on_bytes = place, source, on_bytes
+        self._is_continued = is_continued
+        self._is_root, self._own = os.geteuid() == 0, (os.geteuid(), os.getegid())
+
+    def fill(self, entries: list[Entry]) -> None:
+        files = []
+        for entry in entries:
+            if entry.kind == "folder":
+                self._make_folder(self._path(entry))
+            elif entry.kind == "link":
+                self._make_link(self._path(entry), entry)
+            else:
+                files.append(entry)
+        for entry in files:
+            self._make_file(self._path(entry), entry)
+        for entry in reversed(entries):
+            if entry.kind == "folder":
+                self._settle(self._path(entry), entry)
+
+    def _path(self, entry: Entry) -> str:
+        return f"{self._place}/{entry.path}" if entry.path else self._place
+
+    def _make_folder(self, path: str) -> None:
+        if self._is_continued and os.path.lexists(path) and not _is_folder(path):
+            os.unlink(path)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+
+    def _make_link(self, path: str, entry: Entry) -> None:
         with suppress(FileNotFoundError):
-            path.unlink()
+            os.unlink(path)
         os.symlink(entry.link, path)
-        if os.geteuid() == 0:
+        if self._is_root:
             os.lchown(path, entry.uid, entry.gid)
-        return
-    with suppress(OSError):
-        found = os.lstat(path)
-        if (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns):
-            on_bytes(entry.size)
-            return
-        _remove(path)
-    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        source.copy(entry, fd, on_bytes)
-        _give(fd, entry)
-        # Last: a file with the time of its source is whole.
-        os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
-    finally:
-        os.close(fd)
+
+    def _make_file(self, path: str, entry: Entry) -> None:
+        if self._is_continued:
+            with suppress(OSError):
+                found = os.lstat(path)
+                if (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns):
+                    self._on_bytes(entry.size)
+                    return
+                _remove(Path(path))
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            self._source.copy(entry, fd, self._on_bytes)
+            if entry.size >= WRITTEN_EARLY:
+                _libc.sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE)
+            self._give(fd, entry)
+            # Last: a file with the time of its source is whole.
+            os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
+        finally:
+            os.close(fd)
+
+    def _settle(self, path: str, entry: Entry) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            self._give(fd, entry)
+        finally:
+            os.close(fd)
+
+    def _give(self, fd: int, entry: Entry) -> None:
+        if self._is_root and (entry.uid, entry.gid) != self._own:
+            os.fchown(fd, entry.uid, entry.gid)
+        _let_read(fd, entry)
 
 
-def _settle(path: Path, entry: Entry) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        _give(fd, entry)
-    finally:
-        os.close(fd)
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _give(fd: int, entry: Entry) -> None:
-    """To whom the source belongs, readable for whom that is; writable for none, since several use it."""
-    if os.geteuid() == 0:
-        os.fchown(fd, entry.uid, entry.gid)
+def _let_read(fd: int, entry: Entry) -> None:
+    """Readable for whom the source is; writable for none, since several use it."""
     os.fchmod(fd, entry.mode & 0o555)
     if entry.acl:
         try:
@@ -170,12 +207,9 @@ def _give(fd: int, entry: Entry) -> None:
 
 def _sync(place: Path) -> None:
     """On the disk before it has its name: a power cut must not leave half a copy that looks whole."""
-    import ctypes
-
     fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(fd):
+        if _libc.syncfs(fd):
             raise OSError(ctypes.get_errno(), "cannot write the copy to the disk")
     finally:
         os.close(fd)

@@ -17,8 +17,9 @@ from lattice.core.machine.events import AnyEvent, NodeMoved
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import NodeState
-from lattice.core.model.work.allocations import HOLDING, TERMINAL, AllocationState
+from lattice.core.model.work.allocations import HOLDING, QUEUED, TERMINAL
 from lattice.observe.conformance import ConformanceFigures
+from lattice.observe.figures.autoscaling import AutoscalingFigures
 from lattice.observe.figures.checkpoints import CheckpointFigures
 from lattice.observe.figures.preemption import PreemptionFigures
 from lattice.observe.figures.quorum import QuorumFigures
@@ -48,6 +49,7 @@ class Metrics:
         self.preemption = PreemptionFigures(self.registry)
         self.checkpoints = CheckpointFigures(self.registry)
         self.services = ServiceFigures(self.registry)
+        self.autoscaling = AutoscalingFigures(self.registry)
         self._tenants: TenantFigures | None = None
         self._requests = Counter(
             "lattice_api_requests",
@@ -250,7 +252,7 @@ class _StateFigures(_Figures):
         yield GaugeMetricFamily(
             "lattice_allocations_pending",
             "Allocations and tasks that wait to be placed",
-            value=counts.get(AllocationState.PENDING, 0) + waiting,
+            value=sum(counts.get(name, 0) for name in QUEUED) + waiting,
         )
         yield GaugeMetricFamily(
             "lattice_notifications_waiting",

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 
 
@@ -55,10 +56,12 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
     reason: str = ""
     scores: dict[str, float] = {}
+    penalty: tuple[float, str] = (1.0, "")  # what soft quotas multiply the score by, and why
     ahead: int = 0
     predicted_start: int | None = None
     predicted_nodes: tuple[str, ...] = ()
     starts_now: bool = False
+    candidates: Candidates | None = None  # of a prediction; else `candidates` has them
 
 
 class SchedulingView(Protocol):
@@ -72,6 +75,10 @@ class SchedulingView(Protocol):
 
     def outlook(self, number: int) -> Outlook | None:
         """The last cycle's view of a waiting allocation, task or group; None when it said nothing of it."""
+        ...
+
+    def candidates(self, number: int) -> Candidates | None:
+        """Whom it could preempt by the last cycle; None when it does not wait for room or nothing runs where it could."""
         ...
 
     def queue(self) -> list[int]:

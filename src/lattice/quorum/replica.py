@@ -35,6 +35,7 @@ from lattice.quorum.snapshots.keeper import SnapshotKeeper
 from lattice.quorum.subscribers import Subscribers
 
 SNAPSHOT_EVERY = 20_000
+SNAPSHOT_EARLY = 5_000  # of a server that is alone: no other reads its log
 SNAPSHOT_ON_STOP = 1_000
 ACTOR = "system"
 # How long applying may occupy the event loop before it yields.
@@ -86,6 +87,8 @@ class LogReplica:
         self.clock = LogClock(clock, clock_step_limit_s, steady_s)
         self._losses = losses
         self._snapshot_every = snapshot_every
+        is_usual = shared_head is None and snapshot_every == SNAPSHOT_EVERY
+        self._snapshot_early = SNAPSHOT_EARLY if is_usual else None
         self.counters = counters or ReplicaCounters()
         self.snapshots: SnapshotKeeper | None = None
         self.failure: Exception | None = None
@@ -253,6 +256,7 @@ class LogReplica:
                 self._archive,
                 self._record_snapshot,
                 every=self._snapshot_every,
+                early=self._snapshot_early,
                 commands_since=self.counters.replayed,
                 trims=lambda: self._commit is not None,
                 on_taken=self.counters.on_snapshot,

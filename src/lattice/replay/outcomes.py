@@ -6,9 +6,11 @@ from itertools import accumulate
 from math import fsum
 
 import numpy as np
+import numpy.typing as npt
 
 from lattice.replay.traces.workload import Workload
 
+Floats = npt.NDArray[np.float64]
 # Below this, in seconds, a run counts as this long: a slowdown should not be large because a run was short.
 SLOWDOWN_BOUND_S = 10
 
@@ -31,13 +33,21 @@ class Outcome:
     fairness: float | None  # Jain's index over the users' average slowdowns; None without users
 
 
-def measure(work: Workload, starts: Sequence[int]) -> Outcome:
-    """The figures of one replay; `starts` by position."""
-    start = np.array(starts, np.int64)
+def slowdowns(work: Workload, ends: Sequence[int]) -> Floats:
+    """Bounded slowdown by position: from submission to end against the run alone."""
     run = np.array(work.runs, np.int64)
+    stay = np.array(ends, np.int64) - np.array(work.submits, np.int64)
+    bounded: Floats = np.maximum(1.0, stay / np.maximum(run, SLOWDOWN_BOUND_S))
+    return bounded
+
+
+def measure(work: Workload, starts: Sequence[int], ends: Sequence[int] | None = None) -> Outcome:
+    """The figures of one replay; `starts` and `ends` by position. Without ends, work runs through from its start."""
+    start = np.array(starts, np.int64)
     wait = start - np.array(work.submits, np.int64)
-    slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, SLOWDOWN_BOUND_S))
-    makespan = int((start + run).max()) - work.submits[0]
+    end = start + np.array(work.runs, np.int64) if ends is None else np.array(ends, np.int64)
+    slowdown = slowdowns(work, end.tolist())
+    makespan = int(end.max()) - work.submits[0]
     used = sum(map(int.__mul__, work.runs, work.procs))
     p50, p95, p99 = np.percentile(wait, (50, 95, 99)).tolist()
     return Outcome(

@@ -5,15 +5,18 @@ import json
 from collections.abc import Sequence
 from typing import TextIO
 
-from lattice.replay.outcomes import Outcome
+from lattice.replay.inventory import Replayed
+from lattice.replay.outcomes import Outcome, slowdowns
 from lattice.replay.traces.workload import Workload
 
 STARTS_HEADER = ("id", "submit", "start", "run", "procs")
 
 
-def as_json(outcome: Outcome) -> str:
+def as_json(outcome: Outcome, work: Workload | None = None, replayed: Replayed | None = None) -> str:
+    """`replayed` adds what mode full knows: each vCluster, and what was preempted and lent."""
     return json.dumps(
         {
+            **({} if work is None or replayed is None else _full(work, replayed)),
             "jobs": outcome.allocations,
             "avg_wait_s": outcome.avg_wait_s,
             "avg_bsld": outcome.avg_bsld,
@@ -24,6 +27,55 @@ def as_json(outcome: Outcome) -> str:
             "wait_max_s": outcome.wait_max_s,
         }
     )
+
+
+def _full(work: Workload, replayed: Replayed) -> dict[str, object]:
+    moves = replayed.moves
+    found: dict[str, object] = {"vclusters": {name: _of_vcluster(work, replayed, name) for name in _names(replayed)}}
+    if moves is not None:
+        found |= {
+            "preemptions": moves.preemptions,
+            "returned": moves.returned,
+            "node_hours_lost": moves.lost_s / 3600,
+            "node_hours_used": moves.used_s / 3600,
+            "node_hours_borrowed": moves.borrowed_s / 3600,
+            "checkpoints": moves.checkpoints,
+        }
+    return found
+
+
+def _names(replayed: Replayed) -> list[str]:
+    return sorted(set(replayed.vclusters))
+
+
+def _of_vcluster(work: Workload, replayed: Replayed, name: str) -> dict[str, float]:
+    places = [place for place, vcluster in enumerate(replayed.vclusters) if vcluster == name]
+    slowdown = slowdowns(work, replayed.ends)
+    waits = [replayed.starts[place] - work.submits[place] for place in places]
+    return {
+        "allocations": len(places),
+        "avg_wait_s": sum(waits) / len(places),
+        "avg_bsld": float(slowdown[places].mean()),
+    }
+
+
+def moves_text(work: Workload, replayed: Replayed) -> str:
+    """What mode full adds to the summary."""
+    lines = ["", "vClusters (allocations, average wait, average bounded slowdown):"]
+    for name in _names(replayed):
+        own = _of_vcluster(work, replayed, name)
+        lines.append(f"  {name}: {own['allocations']:,.0f}, {span(own['avg_wait_s'])}, {own['avg_bsld']:,.2f}")
+    moves = replayed.moves
+    if moves is not None:
+        lost = moves.lost_s / moves.used_s if moves.used_s else 0.0
+        lines += [
+            "",
+            "Preemption and lending:",
+            f"  Preempted: {moves.preemptions:,}; checkpoints before a stop: {moves.checkpoints:,}",
+            f"  Node-hours lost: {moves.lost_s / 3600:,.1f} ({lost:.1%} of those used)",
+            f"  Node-hours borrowed: {moves.borrowed_s / 3600:,.0f}; allocations that gave nodes back: {moves.returned:,}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def as_text(title: str, work: Workload, outcome: Outcome, *, skipped: int = 0) -> str:

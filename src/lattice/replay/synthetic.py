@@ -5,14 +5,19 @@ out others (unfair), are claims immediate (sensitive_claim), what becomes of urg
 idle machine fill (empty_to_full).
 """
 
+import dataclasses
 from collections.abc import Callable
 from random import Random
+
+from msgspec import structs
 
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.site.tenants import NodeSharing, OnQuota, Tenant, Vcluster
 from lattice.core.model.work.allocations import Request
-from lattice.replay.cluster import Arrival, Scenario
+from lattice.core.model.work.checkpoints import CheckpointWay
+from lattice.core.model.work.evictions import FIRST_UNPREEMPTED_CLASS
+from lattice.replay.cluster import Arrival, CheckpointCosts, Scenario
 
 HOUR = 3600
 GROUP_SIZE = 16
@@ -209,6 +214,18 @@ def preemption_heavy(seed: int = 5) -> Scenario:
         vclusters=(HPC,),
         arrivals=writer.arrivals(),
     )
+
+
+def preempting(scenario: Scenario) -> Scenario:
+    """The same with preemption: work below class 7 writes a checkpoint in a minute, and half a minute to continue from it."""
+    arrivals = tuple(
+        dataclasses.replace(each, submission=structs.replace(each.submission, checkpoint=CheckpointWay()))
+        if each.submission.preemption_class < FIRST_UNPREEMPTED_CLASS
+        else each
+        for each in scenario.arrivals
+    )
+    costs = CheckpointCosts(write_s=60, restart_s=30)
+    return dataclasses.replace(scenario, arrivals=arrivals, moves=True, checkpoints=costs)
 
 
 def empty_to_full(seed: int = 6) -> Scenario:

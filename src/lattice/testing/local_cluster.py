@@ -110,7 +110,7 @@ class LocalCluster:
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LATTICE_")}
-        return {**kept, "LATTICE_DIR": str(self.directory)}
+        return {**kept, "LATTICE_DIR": str(self.directory), "LATTICE_WARM": "off"}
 
     def cli(
         self, *words: str, check: bool = True, stdin: str = "", cwd: Path | None = None, timeout_s: float = 90

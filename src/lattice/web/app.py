@@ -26,7 +26,7 @@ from lattice.web.sessions import (
 )
 
 # The first word of every address at which the page shows something; the page itself knows the rest.
-VIEWS = frozenset({"", "login", "allocations", "submit", "timeline", "nodes", "dags", "usage", "admin"})
+VIEWS = frozenset({"", "login", "allocations", "submit", "timeline", "nodes", "dags", "services", "usage", "admin"})
 INDEX = "/assets/index.html"
 POLICY = (
     b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "

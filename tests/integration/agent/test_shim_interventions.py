@@ -135,6 +135,9 @@ def test_a_hint_goes_only_to_processes_that_catch_the_signal(shim: ShimProcess, 
         wait_for((shim.scratch / name).exists, name)
     counted = agent.ask("hint", number=1, run=1, signal=0)
     assert (counted["pids"], counted["members"] >= 4) == ([], True)
+    asked = agent.ask("hint", number=1, run=1, signal=signal.SIGUSR1, dry=True)
+    assert len(asked["pids"]) >= 3
+    assert not (shim.scratch / "got").exists()
     hinted = agent.ask("hint", number=1, run=1, signal=signal.SIGUSR1)
     assert len(hinted["pids"]) >= 3  # a child between fork and exec still has the handlers of its shell
     _wait_until_got(shim, ["child", "shell", "task"])

@@ -56,8 +56,11 @@ REQUESTS: dict[str, Request] = {
     "cancel_many": {"ids": ["1"]},
     "wait": {"id": "1", "timeout": 0},
     "update": {"id": "1", "name": "x"},
+    "keep_retained": {"id": "1"},
     "launch_step": {"id": "1", "argv": ["true"]},
     "attach": {"id": "1"},
+    "share_terminal": {"id": "1", "step": 0, "user": "bob"},
+    "unshare_terminal": {"id": "1", "step": 0, "user": "bob"},
     "feed_step": {"id": "1", "step": 0, "data": ""},
     "signal_step": {"id": "1", "step": 0, "signal": 15},
     "signal_allocation": {"id": "1", "signal": "USR1"},
@@ -232,7 +235,8 @@ def expected(operation: Operation, role: Role, relation: str, visibility: Visibi
         return "ok"
     is_seen = sees_work(role, relation, visibility)
     family = operation.path.split("/")[1]
-    if "{id}" in operation.path and family in ("allocations", "sessions", "dags"):
+    names_work = "{id}" in operation.path and family in ("allocations", "sessions", "dags")
+    if names_work or operation.name == "keep_retained":
         if not is_seen:
             return "not_found"
         may_read = operation.permission is Permission.READ

@@ -72,8 +72,11 @@ async def test_work_that_cannot_answer_is_an_error_at_once(world: World) -> None
     await world.call("POST", path)
     await say(world, made["number"], "nothing")
     again = await world.call("POST", path, {"wait": 0})
-    assert (again.status, again.json()["n"]) == (202, 2)  # it is asked again, and may have learned to answer
-    assert (await world.call("GET", f"{path}s/1")).json()["state"] == "failed"
+    assert (again.status, again.json()["n"]) == (202, 1)  # it is asked again, and may have learned to answer
+    await say(world, made["number"], "nothing")
+    assert (await world.call("GET", f"{path}s")).json()["items"] == []
+    refused = await world.call("GET", f"{path}s/1")
+    assert (refused.status, "wrote no checkpoint" in refused.error["message"]) == (409, True)
 
 
 @in_world

@@ -10,13 +10,6 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.site.tenants import Vcluster
 from tests.integration.api.world import World, in_world
 
-UNREAD_LIMITS = (
-    "stream_metrics_max_concurrent",
-    "query_metrics_per_minute",
-    "diagnostics_per_minute",
-    "compare_per_minute",
-)
-
 
 @in_world
 async def test_nodes_show_hardware_holding_and_signs_of_life(world: World) -> None:
@@ -248,7 +241,7 @@ async def test_settings_have_defaults_and_can_be_changed(world: World) -> None:
 
 @in_world
 async def test_a_setting_that_nothing_reads_is_refused_by_name(world: World) -> None:
-    unread = ["accounting.enabled", *(f"rate_limits.{name}" for name in UNREAD_LIMITS)]
+    unread = ["accounting.enabled"]
     listed = (await world.call("GET", "/settings", token=world.admin)).json()["items"]
     assert not {item["key"] for item in listed} & set(unread)
     for key in unread:

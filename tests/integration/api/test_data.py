@@ -3,8 +3,10 @@
 from typing import Any
 
 from lattice.control.data.staging import Staging, StagingSettings
-from lattice.core.machine.commands import RaiseLevel
+from lattice.core.machine.commands import ClaimCopy, ConfirmNode, RaiseLevel, RegisterNode, ReportCopy, SettleData
 from lattice.core.machine.levels import NEWEST
+from lattice.core.model.data.copies import CopyPhase, key_of
+from lattice.core.model.nodes.nodes import Hardware
 from lattice.ports.data.tiers import DataTiers, WarmTier
 from tests.integration.api.world import World, in_world
 
@@ -61,8 +63,7 @@ async def test_mistakes_are_refused_and_nothing_changes(world: World) -> None:
 @in_world
 async def test_what_is_not_done_is_refused_by_name(world: World) -> None:
     await staged(world)
-    out = [{"source": "a", "target": "/b"}]
-    for more in ({"defaults": False}, {"output": "s3://x/y"}, {"stage_out": out}):
+    for more in ({"defaults": False}, {"output": "s3://x/y"}):
         refused = await world.call("POST", "/allocations", body(**more), token=world.alice)
         assert (refused.status, "not supported" in refused.error["message"]) == (400, True)
 
@@ -104,3 +105,71 @@ async def test_sources_are_shown_to_those_who_asked_for_them(world: World) -> No
     assert (tier["used"], tier["movers"], tier["waiting"]) == (10, 1, 0)
     gone = await world.call("POST", "/data/evict", {"source": SET}, token=world.admin)
     assert gone.json()["state"] == "leaving"
+
+
+@in_world
+async def test_owners_keep_what_they_left_and_others_do_not(world: World) -> None:
+    await staged(world)
+    made = (await world.call("POST", "/allocations", {"entrypoint": ["true"]}, token=world.alice)).json()["id"]
+    bob = world.token("bob")
+    for who, status in ((bob, 403), (world.alice, 200)):
+        assert (await world.call("POST", "/retention/keep", {"id": made}, token=who)).status == status
+    listed = (await world.call("GET", "/retention", token=world.alice)).json()
+    assert (listed["logs_s"], listed["checkpoints_s"], listed["output_s"]) == (30 * 86400, 7 * 86400, 0)
+    assert [(each["id"], each["kept"], each["kept_by"]) for each in listed["items"]] == [(made, True, "alice")]
+    assert (await world.call("GET", "/retention", token=bob)).json()["items"] == []
+    gone = await world.call("POST", "/retention/keep", {"id": made, "keep": False}, token=world.alice)
+    assert (gone.json()["kept"], (await world.call("GET", "/retention", token=world.alice)).json()["items"]) == (
+        False,
+        [],
+    )
+
+
+@in_world
+async def test_other_members_do_not_learn_which_data_work_waits_for(world: World) -> None:
+    await staged(world)
+    hardware = Hardware(cpus=4, memory_mb=4096, features=("data",))
+    await world.replica.propose(RegisterNode(node="n9", hardware=hardware, boot_id="b"), actor="test")
+    await world.replica.propose(ConfirmNode(node="n9"), actor="test")
+    made = await world.call("POST", "/allocations", body(MOUNT), token=world.alice)
+    assert made.status == 201, made.json()
+    number = made.json()["id"]
+    for token, named in ((world.alice, True), (world.token("bob"), False)):
+        shown = (await world.call("GET", f"/allocations/{number}", token=token)).json()
+        assert (shown["state"], SET in shown["reason"]) == ("Staging", named)
+        assert "waits to be staged" in shown["reason"]
+        assert "/warm/set" in shown["reason"] or not named
+        explained = (await world.call("GET", f"/allocations/{number}/explanation", token=token)).json()
+        assert (SET in str(explained)) is named
+
+
+@in_world
+async def test_other_members_do_not_learn_which_data_could_not_be_staged(world: World) -> None:
+    await staged(world)
+    hardware = Hardware(cpus=4, memory_mb=4096, features=("data",))
+    await world.replica.propose(RegisterNode(node="n9", hardware=hardware, boot_id="b"), actor="test")
+    await world.replica.propose(ConfirmNode(node="n9"), actor="test")
+    work = {"name": "flow", "allocations": [{"id": "read", **body(MOUNT)}]}
+    dag = (await world.call("POST", "/dags", work, token=world.alice)).json()
+    number = dag["allocations"][0]["number"]
+    key, account = key_of(SET), world.replica.state.allocations[number].account
+    world.clock.ms += 1000
+    await world.replica.propose(ClaimCopy(key=key, mover="m"), actor="test")
+    closed = ReportCopy(
+        key=key,
+        mover="m",
+        generation=1,
+        phase=CopyPhase.SIZED,
+        denied=((account, "it may not be read"),),
+    )
+    await world.replica.propose(closed, actor="test")
+    await world.replica.propose(SettleData(numbers=(number,)), actor="test")
+    for token, named in ((world.alice, True), (world.token("bob"), False)):
+        shown = await world.call("GET", f"/allocations/a{number}", token=token)
+        listed = await world.call("GET", "/allocations", token=token)
+        whole = await world.call("GET", f"/dags/{dag['id']}", token=token)
+        for answer in (shown, listed, whole):
+            assert answer.status == 200
+            assert f"a{number}" in str(answer.json())
+            assert ("/warm/set" in str(answer.json())) is named, answer.json()
+        assert (await world.call("GET", f"/allocations/a{number}", token=token)).json()["message"]

@@ -78,6 +78,10 @@ LIFECYCLE = {
     **{"type": "unbounded", "walltime": "5m", "preemption_class": 7, "requeue": "always", "max_requeue": 1},
     "no_preempt": True,
     "restart": "never",  # refused: it is no service
+    # Refused: it is not reactive.
+    **{"min_nodes": 1, "max_nodes": 2, "metric": "in_flight", "target": 2, "scale_down_threshold": 0.2},
+    **{"scale_up_window": "5s", "scale_down_window": "5s", "evaluation_interval": "5s", "cooldown_period": "5s"},
+    "scale_policy": {"min": 1, "max": 2, "metric": "in_flight", "target": 2},
 }
 STEP: dict[str, Any] = {
     **{"argv": ["other"], "programs": [{"ranks": "0-1", "argv": ["x"]}], "tasks": 3, "nodes": 1, "tasks_per_node": 2},

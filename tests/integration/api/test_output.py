@@ -468,3 +468,13 @@ async def test_follower_who_hangs_up_stops_reading_at_the_node(world: World) -> 
     await soon(lambda: len(world.links.reads) == 1)
     await stream.close()
     await soon(lambda: len(asyncio.all_tasks()) <= before)
+
+
+@in_world
+async def test_what_is_kept_is_listed_beside_an_object_that_nobody_can_read(world: World) -> None:
+    await world.submit()
+    assert (await world.call("POST", "/retention/keep", {"id": "a1"})).status == 200
+    world.objects.stored |= {"_retention/kept/a7": b"{", "_retention/ended/a7": b"{", "_retention/ended/a1": b"[]"}
+    answer = await world.call("GET", "/retention")
+    assert (answer.status, [each["id"] for each in answer.json()["items"]]) == (200, ["a1"])
+    assert (await world.call("POST", "/retention/keep", {"id": "a1", "keep": False})).status == 200

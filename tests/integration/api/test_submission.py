@@ -151,6 +151,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"lifecycle": {"walltime": "soon"}}, "walltime", ""),
     ({"lifecycle": {"walltime": 0}}, "walltime", ""),
     ({"lifecycle": {"type": "eternal"}}, "lifecycle.type", "bounded, unbounded, reactive"),
+    ({"lifecycle": {"type": "reactive"}}, "reactive work needs min_nodes, max_nodes, metric, target", "--scale-metric"),
+    (
+        {"lifecycle": {"type": "reactive", "scale_policy": {"min": 2, "max": 1, "metric": "in_flight", "target": 1}}},
+        "at most 1",
+        "",
+    ),
     ({"lifecycle": {"preemption_class": 11}}, "lifecycle.preemption_class", ""),
     ({"lifecycle": {"no_preempt": True}}, "class 5 can be preempted", "7"),
     ({"priority": "urgent"}, "priority", "low, normal, high"),
@@ -262,7 +268,6 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"lifecycle": {"type": "reactive"}}, "lifecycle.type"),
         ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
         ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
         ({"intent": "train"}, "intent"),
@@ -281,7 +286,6 @@ def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: 
 
 
 REFUSED_OVER_GRPC: list[tuple[dict[str, Any], str]] = [
-    ({"lifecycle": {"type": "reactive"}}, "lifecycle.type"),
     ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
     ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
 ]

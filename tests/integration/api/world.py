@@ -66,6 +66,9 @@ class FakeScheduling:
     def outlook(self, number: int) -> Outlook | None:
         return Outlook(reason=self.reasons[number]) if number in self.reasons else None
 
+    def candidates(self, number: int) -> None:
+        return None
+
     def queue(self) -> list[int]:
         return []
 

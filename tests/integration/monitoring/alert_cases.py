@@ -96,6 +96,14 @@ CASES: dict[str, Case] = {
         },
         at="40m",
     ),
+    "LatticeCheckpointStorageUnavailable": Case(
+        {"lattice_checkpoint_storage_unavailable": "1x30"},
+        {"lattice_checkpoint_storage_unavailable": "0x30"},
+    ),
+    "LatticeAutoscalingMetricMissing": _counter("lattice_autoscaling_metric_query_repeated_failures_total"),
+    "LatticeAutoscalingOscillates": Case(
+        {"lattice_autoscaling_alternating": "1x30"}, {"lattice_autoscaling_alternating": "0x30"}
+    ),
     "LatticeQuotaUtilizationHigh": Case(
         {'lattice_quota_used_nodes{tenant="physics"}': "96x30", 'lattice_quota_max_nodes{tenant="physics"}': "100x30"},
         {'lattice_quota_used_nodes{tenant="physics"}': "95x30", 'lattice_quota_max_nodes{tenant="physics"}': "100x30"},

@@ -25,6 +25,7 @@ OF_SECTION_9 = {
     "LatticeSchedulingStalled",
     "LatticeHighPreemptionRate",
     "LatticeCheckpointFailure",
+    "LatticeCheckpointStorageUnavailable",
     "LatticeDiskSpaceLow",
 }
 OF_SECTION_15 = {
@@ -45,11 +46,14 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=False)
 
 
+OF_SCALING = {"LatticeAutoscalingMetricMissing", "LatticeAutoscalingOscillates"}
+
+
 def test_every_alert_of_the_specification_and_of_the_nodes_is_there() -> None:
     of_moves = {"Node" + "".join(map(str.capitalize, t.split("_"))) for t, effect in EFFECTS.items() if effect.severity}
     of_drift = {row[0] for row in CONFORMANCE}
-    assert BY_NAME.keys() == OF_SECTION_9 | OF_SECTION_15 | of_moves | of_drift
-    assert len(ALERTS) == len(BY_NAME) == 31
+    assert BY_NAME.keys() == OF_SECTION_9 | OF_SECTION_15 | OF_SCALING | of_moves | of_drift
+    assert len(ALERTS) == len(BY_NAME) == 34
     assert CASES.keys() == BY_NAME.keys()
 
 
@@ -76,7 +80,7 @@ def test_prometheus_takes_the_rules_and_the_scrape_configuration(tmp_path: Path)
     promtool = require_program("promtool")
     checked = run(promtool, "check", "rules", RULES)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "31 rules found" in checked.stdout
+    assert "34 rules found" in checked.stdout
     config = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
     moved = tmp_path / "prometheus.yml"
     (tmp_path / "token").write_text("t")

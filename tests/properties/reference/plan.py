@@ -15,7 +15,8 @@ from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.backfill import Start, earliest_start
 from lattice.core.scheduler.placement.explain import Explanations, Why
-from lattice.core.scheduler.placement.promises import could_start, opens_now, promised_first, slot_rows
+from lattice.core.scheduler.placement.promises import could_start, entered_as, opens_now, promised_first
+from lattice.core.scheduler.placement.reach import Reaches
 from lattice.core.scheduler.placement.solver import (
     alike_rows,
     avoid_drifted,
@@ -23,6 +24,7 @@ from lattice.core.scheduler.placement.solver import (
     largest_alike,
     limit_new_nodes,
 )
+from lattice.core.scheduler.placement.victims import Victims
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 from lattice.core.scheduler.score.profiles import Profile
 from lattice.core.scheduler.score.score import Scores, score
@@ -130,7 +132,8 @@ class _Pass:
             self._consider(row)
             number = int(queue.number[row])
             kept = self._reservations.get(number)
-            if kept is not None and kept.start_at > max(promised[number].start_at, self._now):
+            starts_at = NEVER if kept is None else kept.start_at
+            if starts_at > max(promised[number].start_at, self._now) and self._why[row] == _NO_ROOM:
                 return False
         return True
 
@@ -161,13 +164,13 @@ class _Pass:
         """Enters a promise where it was; False when it is due now, or cannot be kept."""
         shape = self._snapshot.shape_of(row)
         demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
-        if kept.start_at <= self._now or self._headroom.refusal(shape) is not None:
+        if self._headroom.refusal(shape) is not None:
             return False
-        rows = slot_rows(self._room, demand, shape, kept)
-        if rows is None:
+        start = entered_as(self._room, demand, shape, kept)
+        if start is None:
             return False
         self._why[row] = _NO_ROOM
-        self._reserve(row, shape, demand, Start(at=kept.start_at, rows=rows))
+        self._reserve(row, shape, demand, start)
         return True
 
     # one row
@@ -317,6 +320,7 @@ class _Pass:
                 reasons=self._reasons,
                 reservations=self._reservations,
                 placed=frozenset(placement.number for placement in self._placements),
+                reaches=Reaches(self._snapshot, Victims(self._snapshot, self._room, self._now), (), self._now),
             ),
             considered=sum(self._seen),
             wake_at=int(later.min()) if len(later) else None,

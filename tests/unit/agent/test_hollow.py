@@ -185,12 +185,13 @@ async def test_a_hollow_node_registers_confirms_and_beats_with_its_session() -> 
 
 
 @scenario
-async def test_a_hollow_node_says_that_it_measures_nothing() -> None:
+async def test_a_hollow_node_makes_figures_up_and_says_so() -> None:
     stage = Stage()
     stage.welcome()
     stage.hear(ask_telemetry=pb.AskTelemetry(ticket=5))
     told = (await stage.said("telemetry_told")).telemetry_told
-    assert (told.ticket, told.error) == (5, "a simulated node measures nothing")
+    assert (told.ticket, told.error, list(told.sources)) == (5, "", ["made up"])
+    assert "load1" in {series.metric for series in told.series}
     stage.node.closed()
 
 

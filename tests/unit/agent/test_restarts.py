@@ -192,7 +192,7 @@ def test_a_launch_that_is_refused_counts_as_a_failure() -> None:
 def test_a_failed_probe_ends_the_attempt_with_its_own_cause() -> None:
     state = serving()
     failed = ProbeFailed(key=KEY, attempt=1, message="liveness probe failed 3 times in a row: no answer")
-    assert step(state, failed) == [StopRun(key=KEY, grace_s=3.0, why="probe")]
+    assert step(state, failed) == [StopRun(key=KEY, grace_s=3.0, why=f"probe: {failed.message}")]
     (told,) = reports(step(state, RunEnded(key=KEY, end=End(cause=EndCause.STOPPED, signal=15))))
     assert (told.phase, told.cause, told.message) == (Phase.RESTARTING, EndCause.PROBE, failed.message)
     assert step(state, failed) == [], "of the attempt before"

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from lattice.agent.machine import reports as reports_made
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
+    AbandonOutput,
     Acknowledged,
     AgentState,
     Connected,
@@ -263,7 +264,7 @@ def test_a_stale_run_is_gone_before_confirmed_is_sent() -> None:
     state = running_state()
     step(state, Disconnected())
     step(state, Connected())
-    assert step(state, welcome(session=9)) == [StopRun(key=KEY, grace_s=0.0, why="stale")]
+    assert step(state, welcome(session=9)) == [AbandonOutput(key=KEY), StopRun(key=KEY, grace_s=0.0, why="stale")]
     assert SendConfirmed(session=9) in step(state, RunEnded(key=KEY, end=EXITED))
 
 
@@ -323,7 +324,7 @@ def test_a_process_without_a_record_is_adopted_and_judged_by_the_welcome() -> No
     state = AgentState()
     step(state, shim_ready(KEY))
     assert step(state, Connected()) == [SendRegister(runs=(KnownRun(key=KEY, phase=Phase.RUNNING),))]
-    assert step(state, welcome(NEXT)) == [StopRun(key=KEY, grace_s=0.0, why="stale")]
+    assert step(state, welcome(NEXT)) == [AbandonOutput(key=KEY), StopRun(key=KEY, grace_s=0.0, why="stale")]
 
 
 def test_an_end_that_only_the_shim_remembers_is_forgotten_there() -> None:
@@ -416,3 +417,37 @@ def test_a_stop_for_another_submission_is_not_answered_with_the_old_end() -> Non
     (told,) = reports(step(state, StopOrder(key=KEY, grace_s=0.0, why="cancelled", submission="7@900")))
     assert told.cause is EndCause.STOPPED
     assert told.submission == "7@900"
+
+
+def test_results_are_given_up_only_when_that_is_asked_for_while_they_are_copied() -> None:
+    state = ready_state()
+    step(state, order())
+    step(state, RunStarted(key=KEY, started_boot_s=5.0))
+    step(state, RunEnded(key=KEY, end=EXITED))
+    assert state.unfinished == 1
+    assert step(state, StopOrder(key=KEY, grace_s=5.0, why="cancelled")) == []
+    again = StopOrder(key=KEY, grace_s=5.0, why="cancelled", abandon=True)
+    assert step(state, again) == [AbandonOutput(key=KEY)]
+    step(state, OutputSettled(key=KEY, stored_bytes=0))
+    assert state.unfinished == 0
+
+
+def test_results_of_a_run_that_still_lives_are_given_up_with_its_end() -> None:
+    state = ready_state()
+    step(state, order())
+    step(state, RunStarted(key=KEY, started_boot_s=5.0))
+    done = step(state, StopOrder(key=KEY, grace_s=5.0, why="cancelled", abandon=True))
+    assert done == [AbandonOutput(key=KEY), StopRun(key=KEY, grace_s=5.0, why="cancelled")]
+
+
+def test_results_of_a_run_that_was_given_up_are_not_copied_over_those_of_its_successor() -> None:
+    state = ready_state()
+    step(state, order())
+    step(state, RunStarted(key=KEY, started_boot_s=5.0))
+    step(state, RunEnded(key=KEY, end=EXITED))
+    step(state, Disconnected())
+    step(state, Connected())
+    assert AbandonOutput(key=KEY) not in step(state, welcome(KEY, session=2))
+    step(state, Disconnected())
+    step(state, Connected())
+    assert AbandonOutput(key=KEY) in step(state, welcome(session=3))

@@ -1,20 +1,28 @@
 """Output on its way to the store: every byte once, whatever dies or is away."""
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lattice.agent.runs import uploads
+from lattice.agent.connection import Outbox
+from lattice.agent.runs import signed_store, uploads
 from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.signed_store import ChunkSink
 from lattice.agent.runs.uploads import UNSTORED, OutputUploads
+from lattice.agent.shim.journal import Journal
 from lattice.agent.shim.output import RingFile, TimeMarks, read_times
-from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.agent.steps import uploads as step_uploads
+from lattice.agent.steps.folders import StepFolders, StepSpec
+from lattice.agent.steps.uploads import StepUploads
+from lattice.ports.nodes.agents import RunKey, StartOrder, StepKey
 from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.testing import scenario
 from lattice.wire.files.chunks import CHUNK_BYTES, place_of, unpack
+from lattice.wire.pb import agent_pb2 as pb
 
 KEY = RunKey(7, 1)
 PREFIX = "chem/-/a7/logs/run-1"
@@ -217,3 +225,89 @@ def test_old_times_go_when_there_are_too_many(tmp_path: Path, monkeypatch: pytes
     marks.close()
     assert read_times(path, 0, 100) == [(position, 1000 + position) for position in range(4, 11)]
     assert read_times(path, 9, 10) == [(9, 1009)]
+
+
+class Refusing(Store):
+    """Never takes what lies below these."""
+
+    def __init__(self, *prefixes: str) -> None:
+        super().__init__()
+        self.prefixes = prefixes
+
+    async def put(self, name: str, data: bytes) -> None:
+        if name.startswith(self.prefixes):
+            raise ObjectStoreError("refused")
+        await super().put(name, data)
+
+
+@pytest.mark.usefixtures("at_once")
+@scenario
+async def test_runs_whose_output_is_refused_do_not_keep_that_of_others_from_the_store(tmp_path: Path) -> None:
+    store = Refusing("a/", "b/")
+    folders = RunFolders(tmp_path, reachable=False)
+    keys = [RunKey(number, 1) for number in (1, 2, 3)]
+    for key, prefix in zip(keys, ("a/logs", "b/logs", "c/logs"), strict=True):
+        folder = folders.create(StartOrder(key=key, output_prefix=prefix), (0, 0), "shim")
+        RingFile(str(folder / "stdout"), 1 << 20).write(b"text")
+    node = OutputUploads(store, "n1", folders, lambda: keys)
+    for _ in keys:
+        await node._turn()
+    assert [name[:2] for name in store.objects] == ["c/"]
+
+
+@pytest.mark.usefixtures("at_once")
+@scenario
+async def test_steps_whose_output_is_refused_do_not_keep_that_of_others_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_uploads, "CHUNK_S", 0.0)
+    store, folders = Refusing("a/", "b/"), StepFolders(tmp_path, reachable=False)
+    for number, prefix in ((1, "a/logs"), (2, "b/logs"), (3, "c/logs")):
+        spec = StepSpec(launch_id="x", plan=b"", ranks=(0,), output_prefix=prefix)
+        folder = folders.create(StepKey(number, 1, 0), spec, "", (0, 0))
+        Journal(str(folder), 1 << 20).write(1, 0, b"text")
+    node = StepUploads(ChunkSink(store), "n1", folders)
+    for _ in range(3):
+        with contextlib.suppress(ObjectStoreError):
+            await node.turn()
+    assert [name[:2] for name in store.objects] == ["c/"]
+
+
+@scenario
+async def test_a_step_that_never_stops_writing_leaves_the_others_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_uploads, "CHUNK_S", 0.0)
+    store, folders = Store(), StepFolders(tmp_path, reachable=False)
+    journals = []
+    for number in (1, 2):
+        spec = StepSpec(launch_id="x", plan=b"", ranks=(0,), output_prefix=f"{number}/logs")
+        journals.append(Journal(str(folders.create(StepKey(number, 1, 0), spec, "", (0, 0))), 1 << 20))
+        journals[-1].write(1, 0, b"text")
+    monkeypatch.setattr(Store, "put", _and_write(Store.put, journals[0]))
+    await StepUploads(ChunkSink(store), "n1", folders).turn()
+    assert {name[:2] for name in store.objects} == {"1/", "2/"}
+
+
+def _and_write(
+    put: Callable[[Store, str, bytes], Awaitable[None]], journal: Journal
+) -> Callable[[Store, str, bytes], Awaitable[None]]:
+    async def both(store: Store, name: str, data: bytes) -> None:
+        await put(store, name, data)
+        journal.write(1, 0, b"more")
+
+    return both
+
+
+@scenario
+async def test_a_server_that_does_not_sign_holds_up_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signed_store, "ANSWER_WITHIN_S", 0.01)
+    folders = RunFolders(tmp_path, reachable=False)
+    folder = folders.create(StartOrder(key=KEY, output_prefix=PREFIX, upload_grant="granted"), (0, 0), "shim")
+    RingFile(str(folder / "stdout"), 1 << 20).write(b"text")
+    node = OutputUploads(None, "n1", folders, lambda: ())
+    node.sink.signed.opened(Outbox())
+    node.sink.signed.received(pb.ServerMessage(welcome=pb.Welcome(signs_uploads=True)))
+    async with asyncio.timeout(20):
+        assert await node.finish(KEY) == "its output was not stored: the server did not sign in time"
+    assert (folder / UNSTORED).exists()

@@ -2,8 +2,10 @@
 
 import pytest
 
-from lattice.api.grpc.agents.messages import registration_of, report_of, step_report_of
+from lattice.api.grpc.agents.messages import checkpoint_of, registration_of, report_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
+from lattice.core.model.work.checkpoints import CheckpointPhase
+from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY
 from lattice.wire.pb import agent_pb2 as pb
 
 
@@ -92,3 +94,11 @@ def test_signals_are_signals(said: int, kept: int) -> None:
     assert report is not None
     assert report.signal == kept
     assert step_report_of(pb.StepReport(tasks=[pb.TaskEnd(signal=said)])).tasks[0].signal == kept
+
+
+def test_everything_that_agents_say_of_checkpoints_is_taken_and_nothing_else() -> None:
+    for phase in (*(each for each in CheckpointPhase if each is not CheckpointPhase.ASKED), REMOVED, STORAGE_AWAY):
+        assert checkpoint_of(pb.CheckpointReport(phase=phase)).phase == phase
+    for phase in ("", CheckpointPhase.ASKED, "eaten"):
+        with pytest.raises(BadMessage, match="no phase of a checkpoint"):
+            checkpoint_of(pb.CheckpointReport(phase=phase))

@@ -77,7 +77,7 @@ def test_notices_come_between_the_pieces_of_output() -> None:
             yield "one"
             yield "two"
 
-        got: list[Any] = [each async for each in with_notices(pieces(), cast("Notices", said))]
+        got: list[Any] = [each async for each in with_notices(pieces(), cast("Notices", said), lambda: None)]
         assert got == [StepNotice(text="soon"), "one", "two"]
 
     asyncio.run(scenario())

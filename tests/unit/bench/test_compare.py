@@ -2,12 +2,13 @@
 
 import asyncio
 import math
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from bench.compare import comparison, worsening
+from bench.compare import baseline_environment, comparison, worsening
 from bench.figures import FIGURES
 from bench.holding import HoldFile, watch
 
@@ -34,6 +35,22 @@ def test_only_figures_that_both_have_are_compared() -> None:
     assert "| 1.06 | WORSE |" in table
     assert TIME.text not in table
     assert "| 1.04 | met |" in comparison({"submit_p50_ms": 1.0}, {"submit_p50_ms": 1.04})
+
+
+def test_programs_of_the_baseline_find_the_version_of_their_distribution(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "sdk").mkdir(parents=True)
+    (tree / "sdk" / "pyproject.toml").write_text('[project]\nname = "once-named-sdk"\nversion = "0.1.0"\n')
+    (tree / "src").mkdir()
+    (tree / "src" / "printing.py").write_text(
+        "from importlib.metadata import version\n\ndef main():\n    print(version('once-named'))\n"
+    )
+    (tree / "pyproject.toml").write_text(
+        '[project]\nname = "once-named"\nversion = "0.0.7"\n[project.scripts]\nlattice = "printing:main"\n'
+    )
+    baseline_environment(tree, tmp_path / "environment")
+    done = subprocess.run([tmp_path / "environment" / "bin" / "lattice"], capture_output=True, text=True, check=True)
+    assert done.stdout == "0.0.7\n"
 
 
 def test_what_holds_the_loop_is_measured_and_what_waits_is_not(tmp_path: Path) -> None:

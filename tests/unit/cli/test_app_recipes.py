@@ -1,5 +1,7 @@
 """Recipes of applications: what a file may say, which of several wins, and the script that starts one."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,6 +39,7 @@ def test_the_site_adds_and_the_user_replaces(own: Path) -> None:
     ("name", "text", "told"),
     [
         ("x", "command: [1]\n", "not a recipe"),
+        ("x", "command: a\nidle: 1h\n", "unknown field `idle`"),
         ("x", "help: nothing to run\n", "command"),
         ("x", "command: x\nidle: 10\n", "idle"),
         ("x", "{", "not a recipe"),
@@ -70,3 +73,28 @@ def test_the_script_leaves_port_and_token_for_the_user_alone(tmp_path: Path, mon
     file.parent.rename(tmp_path / "elsewhere")
     file.parent.symlink_to(tmp_path / "elsewhere")
     assert started(script_of(recipe)).returncode == 73
+
+
+def test_what_another_run_or_cluster_left_for_the_same_id_is_not_read() -> None:
+    """The terminal may look before the script has come as far as its folder."""
+    environments = [
+        {"PATH": "/usr/bin:/bin", "LATTICE_ALLOC_ID": "a0", "LATTICE_RUN": run, catalogue.KEY: f"{key}-{os.getpid()}"}
+        for run, key in (("1", "x"), ("2", "x"), ("1", "y"))
+    ]
+    folders = [Path(printed(f'echo "{catalogue.FOLDER}"', each)) for each in environments]
+    try:
+        for environment, folder in zip(environments, folders, strict=True):
+            assert not folder.exists()
+            said = printed(script_of(Recipe(command='echo "$LATTICE_APP_PORT $LATTICE_APP_TOKEN"')), environment)
+            assert printed(catalogue.FIND, environment) == said
+        assert len(set(folders)) == 3
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+    old = {"LATTICE_ALLOC_ID": "a0", "LATTICE_RUN": "1"}
+    assert printed(f'echo "{catalogue.FOLDER}"', old) == "/tmp/lattice-app-a0", "where earlier releases left it"
+
+
+def printed(script: str, environment: dict[str, str]) -> str:
+    done = subprocess.run(["/bin/sh", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

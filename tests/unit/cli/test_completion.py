@@ -24,7 +24,7 @@ def test_commands_and_flags_are_offered(cli: Cli) -> None:
     assert offered(cli, "submit", "--wal") == ["--walltime"]
     assert offered(cli, "submit", "--ue") == ["--uenv"]
     assert offered(cli, "submit", "--im") == ["--image"]
-    assert offered(cli, "submit", "--reac") == []
+    assert offered(cli, "submit", "--reac") == ["--reactive"]
     assert offered(cli, "status", "-o", "j") == ["json"]
     assert offered(cli, "status", "--state=Ru") == ["--state=Running"]
     assert offered(cli, "status", "--state", "=", "Ru") == ["Running"]
@@ -45,7 +45,7 @@ def test_names_seen_on_a_terminal_are_offered(api: FakeApi, cli: Cli) -> None:
 def test_what_exists_now_is_offered_to_each_command(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations", {"items": [allocation(18)]})
     assert offered(cli, "cancel", "a") == ["a18"]
-    assert api.last().parameter("state") == "Pending,Starting,Running,Stopping"
+    assert api.last().parameter("state") == "Pending,Suspended,Starting,Running,Checkpointing,Stopping"
     assert offered(cli, "suspend", "") == ["a18"]
     assert api.last().parameter("state") == "Running"
     assert offered(cli, "launch", "--alloc", "") == ["a18"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lattice.cli.errors import UsageError
-from lattice.cli.input.data import parse_mount
+from lattice.cli.input.data import parse_mount, parse_stage_out
 from tests.unit.cli.runner import Cli, StandingClock
 from tests.unit.sdk.fake_api import FakeApi
 
@@ -77,3 +77,52 @@ def test_mounts_are_read_from_their_end(text: str, expected: tuple[str, ...]) ->
 def test_what_is_no_mount_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_mount(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target"),
+    [
+        ("results:/warm/out", "results", "/warm/out"),
+        ("results:file:///warm/out", "results", "file:///warm/out"),
+        ("a:b:/warm", "a:b", "/warm"),
+        ("$LATTICE_SCRATCH/x:s3://bucket/x", "$LATTICE_SCRATCH/x", "s3://bucket/x"),
+    ],
+)
+def test_results_are_read_as_people_write_them(text: str, source: str, target: str) -> None:
+    found = parse_stage_out(text)
+    assert (found.source, found.target) == (source, target)
+
+
+@pytest.mark.parametrize("text", ["results", "results:", "results:out", ":/warm", ""])
+def test_results_without_a_place_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--stage-out takes SRC:DEST"):
+        parse_stage_out(text)
+
+
+def kept(**more: Any) -> dict[str, Any]:  # noqa: ANN401
+    fields = {"id": "a7", "user": "ada", "checkpoints": 2, "bytes": 1000, "ended_at": "2026-01-01T00:00:00Z"}
+    return {**fields, "until": "2026-01-08T00:00:00Z", "kept": False, "kept_by": "", **more}
+
+
+def test_what_is_kept_is_listed_under_the_rules(api: FakeApi, cli: Cli) -> None:
+    periods = {"logs_s": 30 * 86400, "checkpoints_s": 7 * 86400, "traces_s": 0, "output_s": 0}
+    api.on("GET", "/retention", {**periods, "items": [kept(), kept(id="a8", kept=True, kept_by="bob")]})
+    lines = cli("retention", "list").lines
+    assert lines[0] == "kept: logs 30 d, checkpoints 7 d, traces for good, results for good"
+    assert lines[2].split()[:3] == ["a7", "ada", "2"]
+    assert lines[3].split()[-2:] == ["kept", "bob"]
+
+
+def test_lists_for_programs_have_rows_alone(api: FakeApi, cli: Cli) -> None:
+    periods = {"logs_s": 30 * 86400, "checkpoints_s": 7 * 86400, "traces_s": 0, "output_s": 0}
+    api.on("GET", "/retention", {**periods, "items": [kept()]})
+    assert cli("retention", "list", "-o", "name").lines == ["a7"]
+    assert cli("retention", "list", "-o", "csv").lines[0].startswith("ID,USER,")
+
+
+def test_work_is_kept_and_released(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/retention/keep", kept(kept=True))
+    assert cli("retention", "keep", "a7").out == "a7: logs and checkpoints are kept\n"
+    assert api.last().json["keep"] is True
+    api.on("POST", "/retention/keep", kept())
+    assert cli("retention", "keep", "a7", "--release").out == "a7: logs and checkpoints go at 2026-01-08T00:00:00Z\n"

@@ -19,9 +19,19 @@ SUBMIT = {
     **{"--exclude": "n1", "--walltime": "5m", "--depends-on": "a1", "--begin": "now+2h", "--mutex": "m"},
     **{"--deadline": "now+2h", "--keep-on-invalid-dependency": "", "--hold": "", "--priority": "high"},
     **{"--preemption-class": "7", "--no-preempt": "", "--requeue": "always", "--max-requeue": "1"},
+    **{
+        "--reactive": "",
+        "--min-nodes": "2",
+        "--max-nodes": "4",
+        "--scale-metric": "in_flight",
+        "--scale-target": "80%",
+    },
+    **{"--scale-up-window": "1m", "--scale-down-window": "1m", "--scale-down-threshold": "0.2"},
+    **{"--scale-interval": "5s", "--scale-cooldown": "5s"},
     **{"--lifecycle": "unbounded", "--service": "", "--signal": "USR1@90", "--on-quota": "queue", "--idle-end": "2h"},
     **{"--expose": "web:8080,share=bob"},
     **{"--uenv": "a/1:v1", "--tools-uenv": "b/1:v1", "--scratch": "20G", "--data-mount": "/warm/set:/data/set:hot"},
+    **{"--stage-out": "results:/warm/results"},
     **{"--image": "a/1:v1", "--checkpoint": "manual,shmem", "--resume-from": "a1:2"},
     **{"--restart": "never", "--drain": "5s", "--liveness-probe": "tcp:80", "--readiness-probe": "http:80/ok"},
     "--startup-probe": "tcp:80,period=1",
@@ -38,6 +48,7 @@ BESIDE = {
     "--no-home": ("", ["--image=a/1:v1"]),
     "--checkpoint-signal": ("USR2", ["--checkpoint=signal"]),
 }
+
 LAUNCH = {
     **{"-n": "3", "--ntasks": "3", "-N": "1", "--nodes": "1", "--ntasks-per-node": "2", "--tasks-per-node": "2"},
     **{"-c": "2", "--cpus-per-task": "2", "-w": "n1", "--nodelist": "n1", "-m": "cyclic", "--distribution": "cyclic"},

@@ -39,6 +39,30 @@ def test_an_explanation_in_full(api: FakeApi, cli: Cli) -> None:
     assert cli("explain", "a17", "-o", "json").json == WAITING
 
 
+def test_whom_it_could_preempt_and_what_holds_it_back_are_shown(api: FakeApi, cli: Cli) -> None:
+    preemption = {"could_take": 0, "protected": {"young": 1}, "text": "it may preempt none of 1 running"}
+    penalty = {"factor": 0.55, "text": "soft quota penalty: tenant physics has used 36.0 of 40 GPU-hours"}
+    api.on("GET", "/allocations/a17/explanation", {**WAITING, "preemption": preemption, "penalty": penalty})
+    lines = cli("explain", "a17").lines
+    assert "Preemption:       it may preempt none of 1 running" in lines
+    assert "Budget:           soft quota penalty: tenant physics has used 36.0 of 40 GPU-hours" in lines
+    api.on("GET", "/allocations/a17", allocation(state="Pending", nodes=[], started_at=None))
+    assert "soft quota penalty" in cli("status", "a17", "--verbose").out
+
+
+def test_how_safe_running_work_is_is_shown(api: FakeApi, cli: Cli) -> None:
+    standing = {
+        "is_protected": True,
+        "safe_until": "2026-03-05T14:20:00.000Z",
+        "cost_hours": 0.5,
+        "unit": "node",
+        "text": "it is not preempted before 2026-03-05T14:20:00.000Z: it has run for less than preemption.min_runtime_s",
+        "notice_s": None,
+    }
+    api.on("GET", "/allocations/a18/explanation", {**RUNNING, "standing": standing})
+    assert "it is not preempted before today 14:20" in cli("explain", "a18").out
+
+
 def test_several_explanations_and_one_that_does_not_exist(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations/a17/explanation", WAITING)
     api.on("GET", "/allocations/a18/explanation", RUNNING)

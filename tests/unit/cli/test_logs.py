@@ -132,7 +132,6 @@ def test_logs_of_several_allocations_under_their_names(api: FakeApi, cli: Cli) -
     outcome = cli("logs", "a17", "a404", "a18", "--stdout")
     assert outcome.code == 4
     assert outcome.lines == ["==> a17 <==", "of a17", "==> a404 <==", "==> a18 <==", "of a18"]
-    assert cli("logs", "-f", "a17", "a18").code == 2
 
 
 def test_logs_as_json(api: FakeApi, cli: Cli) -> None:

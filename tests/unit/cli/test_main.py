@@ -75,16 +75,6 @@ def test_output_that_leads_nowhere_ends_without_a_traceback(
     assert ("cannot write the output" in outcome.stderr) == (code == "1")
 
 
-@pytest.mark.parametrize("word", ["diag", "compare"])
-def test_a_command_that_is_to_come_is_no_typing_error(word: str, cli: Cli) -> None:
-    outcome = cli(word)
-    assert (outcome.code, "not supported by this version" in outcome.err, "did you mean" in outcome.err) == (
-        2,
-        True,
-        False,
-    )
-
-
 def test_a_command_imports_nothing_of_inspect_and_others_can_do_so_afterwards() -> None:
     program = """
 import gc, sys

@@ -85,3 +85,32 @@ def test_what_was_exposed_is_exposed_again(api: FakeApi, cli: Cli) -> None:
     outcome = cli("resubmit", "a17")
     assert outcome.code == 0, outcome.err
     assert api.last().json["expose"] == [{"port": 0, "name": "web", "share": ["tenant", "bob"]}]
+
+
+def test_resubmit_repeats_probes_restarts_drain_and_the_exact_target(api: FakeApi, cli: Cli) -> None:
+    numbers = {"period_s": 5, "initial_delay_s": 0, "timeout_s": 2, "failure_threshold": 4, "success_threshold": 1}
+    probes = [
+        {"kind": "readiness", "type": "http", "port": 8080, "path": "/ok,period=7", **numbers},
+        {"kind": "liveness", "type": "tcp", "port": 8081, "path": "", **numbers},
+    ]
+    scaling = {
+        "min_nodes": 1,
+        "max_nodes": 4,
+        "metric": "memory_used",
+        "target": 8589934593.5,
+        "scale_down_threshold": 0.5,
+    }
+    details = {"entrypoint": ["true"], "environment": {}, "cwd": "/", "submit_dir": "/", "drain_s": 7, "probes": probes}
+    service = {"restart": "on_failure", "wanted": 1, "scaling": scaling}
+    old = allocation(lifecycle="reactive", service=service, details=details)
+    api.on("GET", "/allocations/a17", Reply(json=old))
+    api.on("POST", "/allocations", Reply(status=201, json=allocation(state="Pending")))
+    outcome = cli("resubmit", "a17")
+    assert outcome.code == 0, outcome.err
+    sent = api.last().json
+    asked = {"period_secs": 5, "initial_delay_secs": 0, "timeout_secs": 2, "failure_threshold": 4}
+    assert sent["readiness_probe"] == {"probe_type": "http", "port": 8080, "path": "/ok,period=7", **asked}
+    assert sent["liveness_probe"] == {"probe_type": "tcp", "port": 8081, **asked}
+    assert sent["drain"] == "7s"
+    assert sent["lifecycle"]["restart"] == "on_failure"
+    assert sent["lifecycle"]["target"] == "8589934593.5"

@@ -146,7 +146,7 @@ def test_a_priority_may_have_a_name(api: FakeApi, cli: Cli) -> None:
     assert (api.last().json["priority"], api.last().json["per_node"]) == ("high", False)
 
 
-@pytest.mark.parametrize("flag", ["--pmi=pmi2", "--reactive"])
+@pytest.mark.parametrize("flag", ["--pmi=pmi2", "--site=bern"])
 def test_a_flag_without_a_meaning_yet_is_refused(flag: str, api: FakeApi, cli: Cli) -> None:
     outcome = cli("submit", flag, "--", "true")
     assert outcome.code == 2
@@ -171,7 +171,7 @@ def test_a_flag_without_a_meaning_yet_is_refused(flag: str, api: FakeApi, cli: C
         (("--constraint=require_unifed_memory",), "cannot read the constraint"),
         (("--constraint=storage_gbps=fast",), "takes a number"),
         (("--nodelist=n[1-",), "node list"),
-        (("--lifecycle=reactive",), "--lifecycle"),
+        (("--lifecycle=eternal",), "--lifecycle"),
     ],
 )
 def test_a_wrong_value_is_told_before_anything_is_sent(
@@ -328,6 +328,14 @@ def test_a_person_is_warned_of_what_will_surprise(api: FakeApi, cli: Cli) -> Non
     fine = ("submit", "--walltime=5m", "--export=ALL", "--stdout=logs/out.txt", "--", "true")
     assert cli(*fine, VIRTUAL_ENV="/venv", PATH="/usr/bin:/bin").err == ""
     assert cli("-q", *line).err == ""
+    for first, missing in (
+        ("#!/no/such/shell", "/no/such/shell"),
+        ("#!/usr/bin/env no-such", "no-such"),
+        ("#!/bin/sh", ""),
+    ):
+        script = cli.write("job.sh", f"{first}\ntrue\n")
+        told = cli("submit", "--walltime=5m", script).err
+        assert told == (f"warning: program {missing} is not found on this machine\n" if missing else "")
 
 
 def test_the_configuration_file_says_what_is_handed_on(api: FakeApi, cli: Cli) -> None:

@@ -1,5 +1,7 @@
 """The web page and the timeline, from the command line."""
 
+import sys
+
 import pytest
 
 from tests.unit.cli.runner import Cli
@@ -44,3 +46,16 @@ def test_the_timeline_is_a_table_of_bars(api: FakeApi, cli: Cli) -> None:
 def test_bars_that_are_left_out_are_counted(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/timeline", {**TIMELINE, "left_out": 7})
     assert "7 more are not shown" in cli("timeline").err
+
+
+def test_without_its_extra_the_screen_says_how_to_install_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "textual", None)
+    outcome = cli("tui")
+    assert outcome.code == 1
+    assert "pip install 'lattice-hpc[tui]'" in outcome.err
+
+
+def test_the_screen_needs_a_terminal_and_a_view(cli: Cli) -> None:
+    assert "needs a terminal" in cli("tui").err
+    cli.is_terminal = True
+    assert cli("tui", "jobs").code == 2

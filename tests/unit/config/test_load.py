@@ -98,7 +98,7 @@ def test_a_wrong_file_is_refused_with_line_and_column(tmp_path: Path, text: str 
         ("name.first=x", '"name" has no keys of its own'),
         ("snapshots.keep=0", '"snapshots.keep": expected'),
         ("snapshots.keep=[", "not valid YAML"),
-        ("rate_limits.compare_per_minute=0", '"rate_limits.compare_per_minute" is not supported by this version of Lattice'),
+        ("rate_limits.attach_max_concurrent=0", '"rate_limits.attach_max_concurrent" is not supported by this version of Lattice'),
         ("node_agent.grace_period_s=later", 'cannot read "later" as a duration'),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
+from lattice.control.telemetry.reported import ReportedFigures
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
@@ -43,6 +44,7 @@ from lattice.ports.nodes.agents import (
     StartProgress,
     StopOrder,
 )
+from lattice.ports.nodes.telemetry import NodeFigures, RunFigure
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import scenario
 from tests.unit.control.world import HARDWARE, World
@@ -592,3 +594,17 @@ async def test_progress_of_a_start_is_heard_from_its_own_node_only() -> None:
     assert service.observations.start_of(number, 1).startswith("n1: pulling x:")
     assert "\x1b" not in service.observations.start_of(number, 1)
     assert service.observations.start_of(number, 2) == ""
+
+
+@scenario
+async def test_figures_of_a_run_are_taken_from_its_own_nodes_only() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    number = await world.running("n1")
+    service, figures = Desk(world), ReportedFigures(world.clock)
+    service.sessions.figures = figures
+    for node, value in (("n1", 20.0), ("n2", 100.0)):
+        session = (await service.connect(node, *([RunKey(number, 1)] if node == "n1" else []))).session
+        told = RunFigure(key=RunKey(number, 1), metrics=("cpu_utilization",), values=(value,))
+        service.sessions.run_figures(node, session, NodeFigures(runs=(told,)))
+    assert figures.of_allocation(number, 1) == {"cpu_utilization": 20.0}

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from lattice.control.checkpoints.orders import SLACK_S, checkpoint_setup
 from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.core.machine.commands import RaiseLevel, RequestCheckpoint, RequeueAllocation, SetSetting
-from lattice.core.model.work.allocations import AllocationState
+from lattice.core.model.work.allocations import AllocationState, StopIntent
 from lattice.core.model.work.checkpoints import CheckpointWay
-from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport
+from lattice.ports.nodes.checkpoints import STORAGE_AWAY, CheckpointOrder, CheckpointReport
 from lattice.ports.nodes.run_keys import RunKey
 from lattice.testing import scenario
 from tests.unit.control.world import World
@@ -140,3 +140,48 @@ async def test_a_start_tells_where_to_write_and_where_to_continue() -> None:
     assert (setup.resume_from, setup.must_resume) == (f"/ck/default/-/a{number}/checkpoints/1", False)
     plain = replace(record, checkpoints=type(record.checkpoints)())
     assert checkpoint_setup(world.state, plain) is None
+
+
+@scenario
+async def test_storage_that_is_away_keeps_requests_waiting_and_no_eviction() -> None:
+    world, made, number = await asked("n1")
+    await made.turn()
+    assert len(taken(world)) == 1
+    assert not made.is_storage_away()
+    made.report("n1", report(number, STORAGE_AWAY))
+    world.clock.pass_s(10)
+    await made.turn()
+    assert made.is_storage_away()
+    assert world.allocation(number).state is AllocationState.CHECKPOINTING, "the request waits"
+    assert len(taken(world)) == 1, "and is repeated"
+    await world.do(RequeueAllocation(number=number, checkpoint=True))
+    world.clock.pass_s(5)
+    await made.turn()
+    record = world.allocation(number)
+    assert (record.state, record.intent) == (AllocationState.STOPPING, StopIntent.REQUEUE)
+    assert record.checkpoints.failed is not None
+    assert "storage is away" in record.checkpoints.failed.message
+    world.clock.pass_s(61)
+    assert not made.is_storage_away()
+
+
+@scenario
+async def test_a_node_that_writes_has_its_storage_back() -> None:
+    _, made, number = await asked("n1")
+    made.report("n1", report(number, STORAGE_AWAY))
+    assert made.is_storage_away()
+    made.report("n1", report(number, "done"))
+    assert not made.is_storage_away()
+
+
+@scenario
+async def test_only_a_node_that_is_to_write_can_say_that_its_storage_is_away() -> None:
+    world, made, number = await asked("n1")
+    await made.turn()
+    taken(world)
+    made.report("n2", report(number, STORAGE_AWAY))
+    made.report("n1", report(number + 1, STORAGE_AWAY))
+    assert not made.is_storage_away()
+    made.report("n1", report(number, STORAGE_AWAY))
+    await made.turn()
+    assert taken(world) == [], "and it is not asked again before the usual time"

@@ -22,6 +22,7 @@ class Desk:
         self.cpu_s = 1.0
         self.pids = 2
         self.number = 0
+        self.reached: set[RunKey] = set()
 
     async def begin(self) -> None:
         await self.world.do(RaiseLevel(level=2))
@@ -30,7 +31,9 @@ class Desk:
         await self.world.place(self.number, "n1")
         await self.world.started(self.number, "n1")
         self.world.links.measure = self.measure  # type: ignore[method-assign] # only here does it matter
-        self.idle = IdleEnds(self.world.replica, self.world.clock, self.world.links, lambda _: self.steps)
+        self.idle = IdleEnds(
+            self.world.replica, self.world.clock, self.world.links, lambda _: self.steps, lambda: self.reached
+        )
 
     async def measure(self, node: str, key: RunKey | None = None) -> tuple[GroupUse, ...]:
         assert key is not None
@@ -60,6 +63,16 @@ async def test_what_is_idle_for_too_long_is_cancelled() -> None:
     assert await desk.after(2) is AllocationState.STOPPING
     assert desk.idle.ends_at(desk.number) == 0
     assert desk.world.replica.proposed[-1] == CancelAllocation(number=desk.number)
+
+
+@scenario
+async def test_a_connection_to_a_port_counts_as_use() -> None:
+    desk = Desk()
+    await desk.begin()
+    desk.reached = {RunKey(desk.number, 1)}
+    assert await desk.after(2 * IDLE_S) is AllocationState.RUNNING
+    desk.reached = {RunKey(desk.number, 2), RunKey(desk.number + 1, 1)}
+    assert await desk.after(IDLE_S) is AllocationState.STOPPING
 
 
 @scenario

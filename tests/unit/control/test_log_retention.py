@@ -46,6 +46,19 @@ async def test_chunks_go_by_the_time_in_their_name(tmp_path: Path) -> None:
 
 
 @scenario
+async def test_journals_of_steps_go_as_output_of_runs_does(tmp_path: Path) -> None:
+    world, store = World(), DirectoryStore(tmp_path)
+    await world.prepare("n1")
+    world.clock.pass_s(100 * DAY_S)
+    old, new = (chunk(world, "default", 1, days).replace("stdout", "step-12/journal") for days in (31, 29))
+    other = old.replace("step-12/journal", "step-12/notes")
+    for name in (old, new, other):
+        await store.put(name, b"x")
+    assert await LogDeletion(world.replica, world.clock, store, LogRetention()).delete_old() == 1
+    assert sorted(await left(store)) == sorted([new, other])
+
+
+@scenario
 async def test_a_vcluster_decides_before_its_tenant_and_sensitive_ones_keep_theirs(tmp_path: Path) -> None:
     world, store = World(), DirectoryStore(tmp_path)
     await world.prepare("n1")

@@ -15,6 +15,7 @@ from lattice.control import loop
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity import evictions as evicting
 from lattice.control.capacity.evictions import Evictions
+from lattice.control.checkpoints.broker import CheckpointBroker
 from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorTree
 from lattice.control.data import staging as staging_loop
@@ -28,6 +29,10 @@ from lattice.control.nodes.rebooting import Rebooting
 from lattice.control.nodes.remediation import Remediation
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
+from lattice.control.retention.ended import EndedRetention
+from lattice.control.services import updating
+from lattice.control.services.scaling import Autoscaling
+from lattice.control.services.updating import Updating
 from lattice.control.steps import registry as step_registry
 from lattice.control.steps.live import LiveStep
 from lattice.control.work import tracing
@@ -51,6 +56,7 @@ from lattice.core.machine.commands import (
     ReportCopy,
     ReportPart,
     RequestCheckpoint,
+    ReviseService,
     SetSetting,
     SetVcluster,
     SubmitAllocation,
@@ -61,6 +67,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
+from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.core.model.work.allocations import Allocation, PartPhase, Request
@@ -77,13 +84,17 @@ from lattice.ports.site.retention import LogRetention
 from lattice.testing import scenario
 from lattice.wire.agents.collecting import Alive
 from lattice.wire.files.chunks import Place
+from lattice.wire.files.retained import Retained, ended_name
+from lattice.wire.files.retained import write as write_retained
 from lattice.wire.files.traces import TraceLine
 from tests.unit.control.test_auditing import Desk
+from tests.unit.control.test_autoscaling import Scaled
 from tests.unit.control.test_collectors import Site
 from tests.unit.control.test_conformance import NEW, Watched
 from tests.unit.control.test_health import Book as Checked
 from tests.unit.control.test_node_hooks import watched
 from tests.unit.control.test_node_watch import Watch
+from tests.unit.control.test_service_instances import serving
 from tests.unit.control.test_steps import Book as Steps
 from tests.unit.control.world import World
 
@@ -134,6 +145,28 @@ async def reconcile(patch: Patch, folder: Path) -> None:
     world.clock.pass_s(1000)
     await made.compare()
     assert [command.number for command in world.replica.proposed if hasattr(command, "number")][-1] == good
+
+
+async def updates(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    bad, good = await serving(world, "n1"), await serving(world, "n2")
+    made = Updating(world.replica, Observations(), world.clock)
+    for number in (bad, good):
+        await world.do(ReviseService(number=number, base=0, payload=b"two"))
+    poison(patch, updating, "next_steps", lambda record, *rest: record.number == bad)
+    await made.step_due()
+    assert [world.allocation(each).parts[0].phase for each in (bad, good)] == ["running", "leaving"]
+
+
+async def autoscaling(patch: Patch, folder: Path) -> None:
+    made = await Scaled.prepared("n1", "n2", services=2)
+    bad, good = made.numbers
+    poison(patch, Autoscaling, "_evaluated", lambda self, record, *rest: record.number == bad)
+    made.values = {bad: 5.0, good: 5.0}
+    await made.loop.evaluate_due()
+    board = made.observations.scaling
+    assert (board.get(bad), board.get(good) is not None) == (None, True)
 
 
 async def evictions(patch: Patch, folder: Path) -> None:
@@ -240,6 +273,20 @@ async def idle_ends(patch: Patch, folder: Path) -> None:
     assert (world.allocation(good).state, world.allocation(bad).state) == ("Stopping", "Running")
 
 
+async def checkpoint_broker(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.do(RaiseLevel(level=2))
+    await world.prepare("n1", "n2")
+    await world.do(SetSetting(key="checkpoint.root", value="/ck"))
+    bad, good = [await world.running(node, checkpoint=CheckpointWay(), walltime_s=3600) for node in ("n1", "n2")]
+    world.clock.pass_s(3500)
+    made = CheckpointBroker(world.replica, world.clock, Observations(), lambda number, run: {})
+    poison(patch, CheckpointBroker, "_estimate", lambda self, record: record.number == bad)
+    assert await made.look() == [good]
+    patch.undo()
+    assert await made.look() == [bad]
+
+
 async def checkpoint_requests(patch: Patch, folder: Path) -> None:
     world = World()
     await world.do(RaiseLevel(level=2))
@@ -327,6 +374,23 @@ async def log_retention(patch: Patch, folder: Path) -> None:
     assert [name async for name in store.names("")] == names[:1]
     patch.undo()
     assert await made.delete_old() == 1
+
+
+async def ended_retention(patch: Patch, folder: Path) -> None:
+    world, store = World(), DirectoryStore(folder / "objects")
+    await world.prepare("n1")
+    world.clock.pass_s(10_000_000)
+    for number in (1, 2):
+        fields = {"number": number, "user": "ada", "tenant": "default", "ended_at": 1, "count": 1, "bytes": 1}
+        record = Retained(root="/ck", directory=f"/ck/default/-/a{number}/checkpoints", **fields)  # type: ignore[arg-type]
+        await store.put(ended_name(number), write_retained(record))
+    made = EndedRetention(
+        world.replica, world.clock, store, world.links, LogRetention(), lambda: ("n1",), folder / "traces"
+    )
+    poison(patch, EndedRetention, "_ask", lambda self, record, nodes: record.number == 1)
+    assert await made.expire() == 1
+    patch.undo()
+    assert await made.expire() == 2
 
 
 async def wiping(patch: Patch, folder: Path) -> None:
@@ -509,6 +573,8 @@ CASES: dict[str, tuple[str, Case]] = {
     Deadlines.__name__: ("deadlines", deadlines),
     IdleEnds.__name__: ("idle", idle_ends),
     Evictions.__name__: ("evictions", evictions),
+    Updating.__name__: ("updates", updates),
+    Autoscaling.__name__: ("autoscaling", autoscaling),
     Staging.__name__: ("staging", staging),
     NodeWatch.__name__: ("node_watch", node_watch),
     Notifying.__name__: ("notifications", notifications),
@@ -524,11 +590,13 @@ CASES: dict[str, tuple[str, Case]] = {
     "StepRegistry": ("steps", steps),
     Auditing.__name__: ("audit", audit),
     LogDeletion.__name__: ("log retention", log_retention),
+    EndedRetention.__name__: ("retention", ended_retention),
     TraceCapture.__name__: ("tracing", traces),
     CheckpointRequests.__name__: ("checkpoints", checkpoint_requests),
+    CheckpointBroker.__name__: ("checkpoint broker", checkpoint_broker),
 }
-# A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, a snapshot.
-WHOLE = {"Scheduling", "Finalizing", "EnergyPrices", "SnapshotUploads"}
+# A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, the budgets, a snapshot.
+WHOLE = {"Scheduling", "Finalizing", "EnergyPrices", "Budgets", "SnapshotUploads"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -553,6 +621,7 @@ async def test_every_loop_of_a_leader_is_tried_here(tmp_path: Path) -> None:
         world.clock,
         Metrics(),
         launch_key=lambda launch_id: bytes(32),
+        grant=lambda prefix, node: "",
         mint=lambda allocation: "token",
         api_url="",
         senders={},

@@ -1,7 +1,7 @@
 """The walltime backstop, and nodes that count fewer runs than the state."""
 
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
-from lattice.core.machine.commands import ExpireAllocation, PauseAllocation
+from lattice.core.machine.commands import ExpireAllocation, PauseAllocation, RaiseLevel
 from lattice.core.model.work.allocations import AllocationState, StopIntent
 from lattice.testing import scenario
 from tests.unit.control.world import World
@@ -25,6 +25,17 @@ async def test_a_run_that_outlived_walltime_grace_and_margin_is_stopped() -> Non
     await loop.compare()
     assert world.allocation(number).state is AllocationState.STOPPING
     assert world.allocation(number).intent is StopIntent.WALLTIME
+
+
+@scenario
+async def test_a_run_whose_results_are_copied_may_outlive_its_walltime() -> None:
+    world = World()
+    await world.do(RaiseLevel(level=2))
+    await world.prepare("n1")
+    number = await world.running("n1", walltime_s=100, stages_out=True)
+    world.clock.pass_s(100_000)
+    await reconcile(world, {}).compare()
+    assert world.allocation(number).state is AllocationState.RUNNING
 
 
 @scenario

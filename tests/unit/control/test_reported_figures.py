@@ -38,9 +38,7 @@ def test_what_is_two_windows_old_is_not_known() -> None:
     figures.take("n1", told(7, cpu_utilization=40.0))
     node = RunFigure(metrics=("gpu_utilization", "power_draw"), values=(50.0, 300.0))
     figures.take("n1", NodeFigures(runs=(node,)))
-    assert figures.gpu_use() == {"n1": 0.5}
     clock.s += FRESH_S + 1
     assert figures.of_allocation(7, 1) == {}
-    assert figures.gpu_use() == {}
     figures.take("n1", told(8, cpu_utilization=1.0))
     assert len(figures._runs) == 1

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
-from lattice.core.machine.commands import CancelAllocation, DrainNode, PlaceAllocation
+from lattice.core.machine.commands import CancelAllocation, ConfirmNode, DrainNode, PlaceAllocation, RegisterNode
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState
@@ -12,11 +12,11 @@ from lattice.core.scheduler.proposals import Plan
 from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.scheduling import CycleReport
 from lattice.testing import FakeReplica, scenario
-from tests.unit.control.world import World
+from tests.unit.control.world import HARDWARE, World
 
 
 class Loop:
-    def __init__(self, world: World, merge_s: float = 0.05) -> None:
+    def __init__(self, world: World, merge_s: float = 0.05, interval_s: float = 5.0) -> None:
         self.world = world
         self.observations = Observations()
         for node in sorted(world.links.open):
@@ -26,7 +26,7 @@ class Loop:
             world.replica,
             self.observations,
             world.clock,
-            SchedulingSettings(cycle_interval_s=5.0, merge_s=merge_s),
+            SchedulingSettings(cycle_interval_s=interval_s, merge_s=merge_s),
             self.cycles.append,
         )
 
@@ -171,6 +171,22 @@ async def test_submissions_to_a_full_cluster_share_a_plan_and_an_end_does_not_wa
     assert [loop.reason_for(number) for number in numbers] != [""] * 5
     await world.ended(first, "n1")
     await until(lambda: world.allocation(numbers[0]).nodes == ("n1",))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_the_first_submission_after_nodes_came_does_not_wait_for_others() -> None:
+    world = World()
+    await world.prepare()
+    made = Loop(world, merge_s=3600, interval_s=3600)
+    task = asyncio.create_task(made.loop.run())
+    await until(lambda: made.loop.status().cycles == 1)  # a cluster without nodes is full
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+    await world.do(ConfirmNode(node="n1"))
+    made.observations.join("n1", world.clock.s)
+    number = await world.submit()
+    await until(lambda: world.allocation(number).nodes == ("n1",))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

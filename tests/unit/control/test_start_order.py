@@ -8,6 +8,7 @@ from msgspec.structs import fields
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.telemetry.modes import Mode, RunMode, Telemetry
 from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
@@ -45,7 +46,17 @@ def order(work: Work) -> StartOrder:
 
 
 # What the start of every run need not say.
-SOMETIMES = {"instance", "restart", "task_index", "task_group_id", "gpus", "memory_mb", "telemetry", "checkpoint"}
+SOMETIMES = {
+    "instance",
+    "restart",
+    "task_index",
+    "task_group_id",
+    "gpus",
+    "memory_mb",
+    "telemetry",
+    "checkpoint",
+    "upload_grant",
+}
 # Noted by the node.
 OF_THE_NODE = {"epoch", "attempt", "failures", "streak"}
 
@@ -63,3 +74,19 @@ def test_every_field_of_the_order_is_filled() -> None:
 @pytest.mark.parametrize("field", Work.__struct_fields__)
 def test_a_field_of_the_work_changes_the_order(field: str) -> None:
     assert order(Work(**{field: VALUES[field]})) != order(Work())
+
+
+def test_a_mode_asked_for_while_a_run_lived_holds_for_the_next_run_for_the_rest_of_its_time() -> None:
+    asked = Telemetry(mode=Mode.DEBUG, interval_ms=250, duration_s=600, since_ms=1_000_000)
+    allocation = record(walltime_s=600, telemetry=asked)
+    state = State()
+    for share in allocation.shares:
+        state.nodes[share.node] = Node(id=share.node, hardware=Hardware(cpus=4, memory_mb=1024))
+
+    def mode_at(now_ms: int) -> RunMode | None:
+        part = allocation.parts[0]
+        made = start_order(state, allocation, part, Work(), token="t", api_url="", grace_s=1.0, now_ms=now_ms)
+        return made.telemetry
+
+    assert mode_at(1_200_000) == RunMode(mode=Mode.DEBUG, interval_ms=250, left_s=400.0)
+    assert mode_at(1_700_000) == RunMode(), "its time is over"

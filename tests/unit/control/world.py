@@ -73,6 +73,7 @@ class World:
         idle_end_s: int = 0,
         preemption_class: int = 5,
         checkpoint: CheckpointWay | None = None,
+        stages_out: bool = False,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -85,6 +86,7 @@ class World:
             idle_end_s=idle_end_s,
             preemption_class=preemption_class,
             checkpoint=checkpoint,
+            stages_out=stages_out,
             per_node=per_node,
             tasks=tasks,
             walltime_s=walltime_s,
@@ -128,6 +130,7 @@ class World:
         deadline_at: int = 0,
         asked: Asked | None = None,
         checkpoint: CheckpointWay | None = None,
+        stages_out: bool = False,
     ) -> int:
         """The number of an allocation that runs on these nodes."""
         number = await self.submit(
@@ -137,6 +140,7 @@ class World:
             deadline_at=deadline_at,
             asked=asked,
             checkpoint=checkpoint,
+            stages_out=stages_out,
         )
         await self.place(number, *nodes)
         for node in nodes if per_node else nodes[:1]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lattice.core.model.work.allocations import Cause
-from lattice.core.model.work.endings import group_sentence, sentence, stopped_sentence
+from lattice.core.model.work.endings import group_sentence, preempted_for_good, probe_failed, sentence, stopped_sentence
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,12 @@ def test_a_node_tells_of_a_stop_what_it_knows() -> None:
     assert stopped_sentence("a5", "walltime", walltime_s=3) == "a5 was killed at its walltime limit of 00:00:03"
     assert stopped_sentence("a5", "cancelled by bob") == "a5 was cancelled by bob"
     assert stopped_sentence("a5", "something new") == "a5 was stopped"
+    assert stopped_sentence("a5", "preempted") == "a5 was preempted: other work needs its nodes; it will run again"
+    failed = "liveness probe failed 3 times in a row: no answer"
+    assert stopped_sentence("a5", probe_failed(failed)) == sentence("a5", "probe", message=failed)
+    for_good = preempted_for_good("work of class 9 needs its nodes")
+    assert stopped_sentence("a5", for_good) == sentence("a5", "preempted", message=for_good)
+    assert stopped_sentence("a5", preempted_for_good("")) == "a5 was preempted: other work needs its nodes"
 
 
 def test_a_group_is_told_by_its_worst_task() -> None:

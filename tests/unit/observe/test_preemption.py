@@ -1,6 +1,6 @@
 """Who was taken off the nodes is counted."""
 
-from lattice.core.machine.events import AllocationEnded, CheckpointEnded, EvictionBegan
+from lattice.core.machine.events import AllocationEnded, AllocationRequeued, CheckpointEnded, EvictionBegan
 from lattice.core.machine.transitions import AllocationTrigger
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import AllocationState, Cause
@@ -42,9 +42,14 @@ def test_checkpoints_are_counted_by_result_and_by_what_they_were_for() -> None:
     metrics.checkpoints.note((ended(CheckpointReason.USER, is_complete=True),))
     metrics.checkpoints.note((ended(CheckpointReason.PREEMPTION, is_complete=False),))
     metrics.checkpoints.note((ended(CheckpointReason.WALLTIME, is_complete=False), out_of_time))
+    again = AllocationRequeued(
+        number=7, counted=True, eligible_at=0, message="requeued after walltime: it ran too long"
+    )
+    metrics.checkpoints.note((ended(CheckpointReason.USER, is_complete=True), again))
+    metrics.checkpoints.note((ended(CheckpointReason.USER, is_complete=False), again))
     page = metrics.render().decode()
-    assert 'lattice_checkpoint_duration_seconds_count{result="complete"} 1.0' in page
-    assert 'lattice_checkpoint_duration_seconds_sum{result="failed"} 4.0' in page
+    assert 'lattice_checkpoint_duration_seconds_count{result="complete"} 2.0' in page
+    assert 'lattice_checkpoint_duration_seconds_sum{result="failed"} 6.0' in page
     assert "lattice_preemption_checkpoint_duration_seconds_count 1.0" in page
     assert "lattice_preemption_failed_checkpoint_total 1.0" in page
-    assert "lattice_checkpoint_walltime_conflict_total 1.0" in page
+    assert "lattice_checkpoint_walltime_conflict_total 2.0" in page

@@ -79,4 +79,4 @@ def test_the_bar_draws_no_more_often_than_anybody_can_see() -> None:
     bar(1000)
     bar.clear()
     assert stream.getvalue().count("\r[") == 2
-    assert "[####################                    ]  50%  1,000 of 2,000  1,000/s" in stream.getvalue()
+    assert "[####################                    ] 1,000/2,000 done, 1,000/s" in stream.getvalue()

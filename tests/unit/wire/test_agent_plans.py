@@ -36,6 +36,8 @@ WITHOUT_RECORD = {
     "AgentMessage": "what an agent sends is in its oneof",
     "ServerMessage": "what a server sends is in its oneof",
     "Batch": "holds messages of their own",
+    "SignUpload": "asked and answered by ticket, between `agent/runs/signed_store.py` and `api/grpc/agents/session.py`",
+    "UploadSigned": "the answer to SignUpload",
     "RunReports": "holds reports",
     "CollectedBeats": "holds what collectors gathered",
     "Protocol": "an Offer, which both sides check in `wire/agents/protocols.py`",

@@ -139,9 +139,11 @@ class AllocationCalls:
         return write("POST", at("allocations", allocation_id, "release"), Allocation, None, request_id)
 
     @operation
-    def requeue(self, allocation_id: str, *, hold: bool = False, request_id: str = "") -> Steps[Allocation]:
-        """Stop it and let the same allocation run again, or wait until it is released."""
-        fields = {"hold": True} if hold else None
+    def requeue(
+        self, allocation_id: str, *, hold: bool = False, checkpoint: bool = False, request_id: str = ""
+    ) -> Steps[Allocation]:
+        """Stop it and let the same allocation run again, or wait until it is released; `checkpoint` = it writes one first."""
+        fields = {name: True for name, is_given in (("hold", hold), ("checkpoint", checkpoint)) if is_given} or None
         return write("POST", at("allocations", allocation_id, "requeue"), Allocation, fields, request_id)
 
     @operation

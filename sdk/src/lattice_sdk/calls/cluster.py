@@ -9,6 +9,7 @@ from lattice_sdk.models.records import (
     Whoami,
 )
 from lattice_sdk.models.upgrades import RenewedCertificate, UpgradeStatus
+from lattice_sdk.models.web.page import Alert
 from lattice_sdk.operation import Steps, at, decoded, everything, items_of, operation, operation_named, read, write
 from lattice_sdk.session import Request
 
@@ -18,6 +19,11 @@ class ClusterCalls:
     def scheduler_status(self) -> Steps[SchedulerStatus]:
         """What the scheduler did last, and what it has before it."""
         return read("/scheduler", SchedulerStatus)
+
+    @operation
+    def list_alerts(self) -> Steps[list[Alert]]:
+        """What needs attention now, the critical ones first."""
+        return everything("/alerts", Page[Alert])
 
     @operation_named("raft_status")
     def quorum_status(self) -> Steps[QuorumStatus]:

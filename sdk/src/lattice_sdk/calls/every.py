@@ -22,6 +22,7 @@ from lattice_sdk.calls.web.page import WebCalls
 from lattice_sdk.checkpoints.calls import CheckpointCalls
 from lattice_sdk.observing.calls import FigureCalls
 from lattice_sdk.registry.calls import ServiceCalls
+from lattice_sdk.registry.revisions import RevisionCalls
 from lattice_sdk.site.data_calls import DataCalls
 
 
@@ -39,6 +40,7 @@ class Calls(
     StepCalls,
     SessionCalls,
     ServiceCalls,
+    RevisionCalls,
     SlurmCalls,
     AdmissionCalls,
     ConformanceCalls,

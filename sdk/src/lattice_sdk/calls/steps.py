@@ -24,6 +24,18 @@ class StepCalls:
         return write("POST", at("allocations", allocation_id, "attach"), Step, fields, request_id)
 
     @operation
+    def share_terminal(self, allocation_id: str, step: int, user: str, *, request_id: str = "") -> Steps[Step]:
+        """Lets another user of the tenant watch a terminal, read-only, until `unshare_terminal` or its end."""
+        path = at("allocations", allocation_id, "steps", str(step), "watchers")
+        return write("POST", path, Step, {"user": user}, request_id)
+
+    @operation
+    def unshare_terminal(self, allocation_id: str, step: int, user: str, *, request_id: str = "") -> Steps[Step]:
+        """The user may no longer watch, and is cut off within a second."""
+        path = at("allocations", allocation_id, "steps", str(step), "watchers", user)
+        return write("DELETE", path, Step, None, request_id)
+
+    @operation
     def list_steps(self, allocation_id: str) -> Steps[list[Step]]:
         """The steps of an allocation, by number."""
         return everything(at("allocations", allocation_id, "steps"), Page[Step])

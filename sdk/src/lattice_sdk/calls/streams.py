@@ -80,7 +80,10 @@ def watch_request(
     return Request(method="GET", path=PREFIX + "/events", query=query)
 
 
-def metrics_request(allocation_id: str, metrics: Sequence[str], *, alerts_only: bool = False) -> Request:
+def metrics_request(
+    allocation_id: str, metrics: Sequence[str], *, alerts_only: bool = False, history: str = ""
+) -> Request:
     query = [("metric", ",".join(metrics))] if metrics else []
     query += [("alerts_only", "true")] if alerts_only else []
+    query += [("history", history)] if history else []
     return Request(method="GET", path=PREFIX + at("allocations", allocation_id, "metrics", "stream"), query=query)

@@ -106,3 +106,26 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
 
 class ReportAnswers(Struct, frozen=True, kw_only=True):
     answers: tuple[ReportAnswer, ...]
+
+
+class Retained(Struct, frozen=True, kw_only=True):
+    """What is kept of an allocation that has ended."""
+
+    id: str
+    user: str
+    checkpoints: int
+    bytes: int
+    ended_at: str | None
+    until: str | None
+    kept: bool
+    kept_by: str
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long what is kept, in seconds; 0 = for good."""
+
+    logs_s: float
+    checkpoints_s: float
+    traces_s: float
+    output_s: float
+    items: list[Retained]

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from lattice_sdk.data.models import DataInfo, DataRequest, StageOutInfo
 from lattice_sdk.models.health import Lending, NodeCheck, NodeVitals
 from lattice_sdk.models.html import Shown
-from lattice_sdk.models.moments import Duration, Moment, Run, as_text
+from lattice_sdk.models.moments import Moment, Run, as_text
 from lattice_sdk.models.notifications import NotifyRequest
 from lattice_sdk.models.runs import (
     CheckpointOptions,
@@ -26,6 +26,8 @@ from lattice_sdk.models.runs import (
     RunUsage,
     Service,
 )
+from lattice_sdk.models.runs import Explanation as Explanation
+from lattice_sdk.models.runs import LifecycleRequest as LifecycleRequest
 from lattice_sdk.models.runs import OutputFiles as OutputFiles
 from lattice_sdk.models.slurm import SlurmRequest, SlurmRequestDetails
 from lattice_sdk.models.telemetry.modes import TelemetryMode, TelemetryRequest
@@ -157,6 +159,7 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     memory_efficiency: Figure | None = None
     archived: bool = False
     usage: RunUsage | UnsetType = UNSET  # once it has run
+    used: str = ""  # one sentence: what it held and what it used of that
     depends_on: str = ""
     waits_for: str = ""
     mutex: str = ""
@@ -185,25 +188,6 @@ class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):
     def task_counts(self) -> TaskCounts | None:
         """The counts of a task group; None for a single allocation."""
         return None if self.tasks is UNSET else self.tasks
-
-
-class Explanation(Struct, frozen=True, kw_only=True):
-    """Why an allocation waits, and when and where it will start as things are.
-
-    `rank` 1 = the next of its vCluster, None = it does not wait. `scores` has each factor by name and "total".
-    Of a dry run: `id` is None, and `rank` is None when it would start immediately.
-    """
-
-    id: str | None = None
-    state: str = ""
-    reason: str = ""
-    scores: dict[str, Figure] = {}
-    rank: int | None = None
-    predicted_start: str | None = None
-    predicted_nodes: list[str] = []
-    vcluster: str | UnsetType = UNSET  # of a dry run, as are the two below
-    chosen_by: str | UnsetType = UNSET
-    warnings: list[str] | UnsetType = UNSET
 
 
 class Free(Struct, frozen=True, kw_only=True):
@@ -503,18 +487,6 @@ class ResourceRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpus: int = 0
     exclusive: bool = False
     constraints: Constraints = field(default_factory=Constraints)
-
-
-class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long, how important, and what happens after a failure; None = the cluster's default."""
-
-    type: str = "bounded"
-    walltime: Duration | None = None
-    preemption_class: int | None = None
-    no_preempt: bool = False
-    requeue: str | None = None
-    max_requeue: int | None = None
-    restart: str | None = None  # of a service: always (default), on_failure, never
 
 
 class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):

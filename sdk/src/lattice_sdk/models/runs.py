@@ -1,6 +1,10 @@
-"""What belongs to single runs of an allocation: the images that they mount, what they used, and their checkpoints."""
+"""What belongs to single runs of an allocation: the images that they mount, what they used, their checkpoints, and why they wait."""
 
-from msgspec import Struct
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from lattice_sdk.models.moments import Duration
 
 
 class ImageInfo(Struct, frozen=True, kw_only=True):
@@ -47,6 +51,8 @@ class RunUsage(Struct, frozen=True, kw_only=True):
     read_bytes: int = 0  # from storage, on all nodes
     written_bytes: int = 0
     peak_pids: int = 0  # processes and threads at the same time, on the node that had most
+    gpu_efficiency: float | None = None  # use of its GPUs in percent, where it was measured
+    energy_kwh: float | None = None  # as far as the sensors of its nodes say
 
 
 class GroupUse(Struct, frozen=True, kw_only=True):
@@ -151,6 +157,7 @@ class Instance(Struct, frozen=True, kw_only=True):
 
     node: str
     phase: str = ""
+    revision: int = 1  # of what it runs
     ready: bool = False
     restarts: int = 0  # by its node
     running_since: str | None = None
@@ -159,6 +166,25 @@ class Instance(Struct, frozen=True, kw_only=True):
     last_exit_code: int | None = None
     last_signal: int | None = None
     last_message: str = ""
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """The policy of a service that follows its load, and what was decided last: up, down or hold."""
+
+    min_nodes: int = 0
+    max_nodes: int = 0
+    metric: str = ""
+    target: Figure = 0
+    scale_up_window_s: int = 0
+    scale_down_window_s: int = 0
+    scale_down_threshold: Figure = 0
+    evaluation_interval_s: int = 0
+    cooldown_period_s: int = 0
+    value: Figure | None = None
+    decision: str = ""
+    reason: str = ""
+    evaluated_at: str | None = None
+    scaled_at: str | None = None
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -170,6 +196,8 @@ class Service(Struct, frozen=True, kw_only=True):
     restarts: int = 0
     reason: str = ""
     instances: list[Instance] = []
+    revision: int = 1  # of what instances are started with
+    scaling: Scaling | None = None
 
 
 class ProbeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -192,3 +220,73 @@ class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stderr: str = ""
     stdin: str = ""
     mode: str = "truncate"  # or append
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """Of the work that runs on nodes which suit it: how many it may preempt, how many others each protection keeps, and a sentence."""
+
+    could_take: int = 0
+    protected: dict[str, int] = {}
+    text: str = ""
+
+
+class Penalty(Struct, frozen=True, kw_only=True):
+    """What the tenant's soft quotas multiply the score by, and why, with figures."""
+
+    factor: Figure = 1.0
+    text: str = ""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How running work stands towards preemption. `safe_until` None: for good if `is_protected`, else not at all."""
+
+    is_protected: bool = False
+    safe_until: str | None = None
+    cost_hours: Figure = 0.0
+    unit: str = ""
+    text: str = ""
+    notice_s: int | None = None
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why an allocation waits, and when and where it will start as things are.
+
+    `rank` 1 = the next of its vCluster, None = it does not wait. `scores` has each factor by name and "total".
+    Of a dry run: `id` is None, and `rank` is None when it would start immediately.
+    """
+
+    id: str | None = None
+    state: str = ""
+    reason: str = ""
+    scores: dict[str, Figure] = {}
+    rank: int | None = None
+    predicted_start: str | None = None
+    predicted_nodes: list[str] = []
+    vcluster: str | UnsetType = UNSET  # of a dry run, as are the two below
+    chosen_by: str | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
+    preemption: Candidates | UnsetType = UNSET  # of work that waits for room
+    standing: Standing | UnsetType = UNSET  # of work that runs
+    penalty: Penalty | UnsetType = UNSET  # of work that waits, where soft quotas hold it back
+
+
+class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long, how important, and what happens after a failure; None = the cluster's default."""
+
+    type: str = "bounded"
+    walltime: Duration | None = None
+    preemption_class: int | None = None
+    no_preempt: bool = False
+    requeue: str | None = None
+    max_requeue: int | None = None
+    restart: str | None = None  # of a service: always (default), on_failure, never
+    min_nodes: int | None = None  # of reactive work, as are all below
+    max_nodes: int | None = None
+    metric: str = ""
+    target: str | float | None = None
+    scale_up_window: str | int | None = None
+    scale_down_window: str | int | None = None
+    scale_down_threshold: float | None = None
+    evaluation_interval: str | int | None = None
+    cooldown_period: str | int | None = None
+    scale_policy: dict[str, Any] | None = None  # the same in one record

@@ -17,6 +17,9 @@ class SlurmStep(Struct, frozen=True, kw_only=True):
     stderr: str = ""
     append: bool = False
     resume: str = ""
+    detaches: bool = False
+    only_stdout: int = -1
+    only_stderr: int = -1
 
 
 class SlurmProgram(Struct, frozen=True, kw_only=True):

@@ -41,6 +41,8 @@ class Step(Struct, frozen=True, kw_only=True):
     usage: RunUsage = field(default_factory=RunUsage)
     cause: str = ""  # "oom": processes of it were killed for lack of memory
     is_terminal: bool = False
+    read_only: bool = False  # a terminal of somebody else, to watch
+    watchers: list[str] = []  # whom its owner has shared it with; told to the owner alone
 
 
 class StepProgram(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ PIECE = 1 << 18
 MAX_WAITING = 1 << 20
 NAME = "lattice-tunnel"
 _WANTS = ("SSLWantReadError", "SSLWantWriteError", "BlockingIOError")
-_RESET = struct.pack("ii", 1, 0)
+_RESET, _REGULAR = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # struct linger
 
 
 def open_tunnel(session: Session, allocation_id: str, port: int | str, node: str) -> "Tunnel":
@@ -73,13 +73,14 @@ class Tunnel:
         """Carries everything between this and a connected socket until both directions have ended; closes both.
 
         Raises Unreachable when this end breaks off: then the other end of `local` sees a reset, not an end.
+        So it does when this process is killed.
         """
+        _close_by(local, _RESET)
         pump = _Pump(self._socket, local, self._frames, self._ready)
         try:
             pump.run()
+            _close_by(local, _REGULAR)
         except _Broken as broken:
-            with contextlib.suppress(OSError):
-                local.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             raise self._gone(broken.error) from None
         finally:
             local.close()
@@ -93,6 +94,11 @@ class Tunnel:
 
     def _gone(self, error: OSError) -> Unreachable:
         return Unreachable(self._addresses, f"the connection broke off, {explain(error)}", 0.0)
+
+
+def _close_by(which: socket.socket, linger: bytes) -> None:
+    with contextlib.suppress(OSError):
+        which.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 class _Broken(Exception):

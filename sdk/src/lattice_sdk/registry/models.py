@@ -43,3 +43,44 @@ class OpenedService(Struct, frozen=True, kw_only=True):
 
     url: str
     expires_in_s: float = 0.0
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """One revision of what a service runs; `state` is current, earlier or taken_back."""
+
+    revision: int
+    at: str | None = None
+    by: str = ""
+    note: str = ""
+    state: str = ""
+    reason: str = ""
+
+
+class Rollout(Struct, frozen=True, kw_only=True):
+    """How the newest update stands: rolling, done, taking_back or taken_back."""
+
+    state: str = ""
+    revision: int = 0
+    target: int = 0
+    former: int = 0
+    updated: int = 0
+    ready: int = 0
+    size: int = 0
+    max_unavailable: int = 1
+    ready_within_s: int = 0
+    began_at: str | None = None
+    ended_at: str | None = None
+    reason: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("rolling", "taking_back")
+
+
+class Revisions(Struct, frozen=True, kw_only=True):
+    """What a service runs and ran, the newest first."""
+
+    id: str
+    revision: int = 1
+    revisions: list[Revision] = []
+    rollout: Rollout | None = None

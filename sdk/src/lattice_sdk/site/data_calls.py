@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lattice_sdk.data.models import HotCopy, HotTier, MoverTasks, ReportAnswers
+from lattice_sdk.data.models import HotCopy, HotTier, MoverTasks, ReportAnswers, Retained, Retention
 from lattice_sdk.models.records import Page
 from lattice_sdk.operation import Steps, given, operation, read, write
 
@@ -29,6 +29,16 @@ class DataCalls:
     def evict_data(self, source: str, request_id: str = "") -> Steps[HotCopy]:
         """Have a source leave the hot tier, unless live work needs it."""
         return write("POST", "/data/evict", HotCopy, {"source": source}, request_id=request_id)
+
+    @operation
+    def list_retention(self) -> Steps[Retention]:
+        """How long logs, checkpoints and traces are kept, and what is kept of ended work."""
+        return read("/retention", Retention)
+
+    @operation
+    def keep_retained(self, id: str, *, keep: bool = True, request_id: str = "") -> Steps[Retained]:
+        """Keep logs and checkpoints of an allocation for good; without `keep` they go when their time is over."""
+        return write("POST", "/retention/keep", Retained, {"id": id, "keep": keep}, request_id=request_id)
 
     @operation
     def ask_for_data_work(

@@ -5,13 +5,15 @@ directory; `N` is the user's own. The root itself must be there: where it is mis
 """
 
 import contextlib
+import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 import msgspec
+
+from lattice.agent.removal import remove_tree
 
 DONE = ".done"
 FAILED = ".failed"
@@ -23,6 +25,7 @@ _LISTED = 0o750
 _OWN = 0o700
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _DRAFT = ".MANIFEST.new"
+_LEVELS = 4  # TENANT/PROJECT/ID/checkpoints
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +184,35 @@ def remove_others(root: str, path: str, keep: set[int]) -> list[int]:
     with _opened(root, names[:-1]) as fd:
         for name in os.listdir(fd):
             if name.isascii() and name.isdigit() and int(name) < n and int(name) not in keep:
-                shutil.rmtree(name, ignore_errors=True, dir_fd=fd)
+                with contextlib.suppress(OSError):
+                    remove_tree(name, dir_fd=fd)
                 removed.append(int(name))
     return removed
+
+
+def remove_all(root: str, directory: str) -> None:
+    """Removes the directory of all checkpoints of an allocation, `ROOT/.../ID/checkpoints`, and what is left empty above it.
+
+    Raises OSError; where the root is not there, its file system is not mounted and nothing is said to be gone.
+    """
+    names = _below(root, directory)
+    if names[-1] != "checkpoints" or len(names) != _LEVELS:
+        raise OSError(errno.EINVAL, f"{directory} is not where an allocation has its checkpoints")
+    fd = os.open(root, _FLAGS)
+    above = [fd]
+    try:
+        for name in names[:-1]:
+            try:
+                above.append(os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=above[-1]))
+            except FileNotFoundError:
+                return
+        with contextlib.suppress(FileNotFoundError):
+            remove_tree(names[-1], dir_fd=above[-1])
+        for place in range(len(names) - 2, -1, -1):
+            try:
+                os.rmdir(names[place], dir_fd=above[place])
+            except OSError:
+                return  # of others
+    finally:
+        for each in above:
+            os.close(each)

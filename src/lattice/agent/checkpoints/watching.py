@@ -14,6 +14,7 @@ import msgspec
 
 from lattice.agent.checkpoints import directories, shared_memory
 from lattice.agent.checkpoints.control import (
+    REQUEST,
     SHM,
     SHMEM,
     Request,
@@ -24,8 +25,8 @@ from lattice.agent.checkpoints.control import (
     write_request,
 )
 from lattice.agent.shim_client import ShimMessage
-from lattice.core.model.work.checkpoints import EXTENSION, CheckpointPhase
-from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport
+from lattice.core.model.work.checkpoints import EXTENSION, MAX_MESSAGE, CheckpointPhase
+from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointOrder, CheckpointReport
 from lattice.ports.nodes.run_keys import RunKey
 from lattice.wire.agents.messages import CHECKPOINT_REPORT, CHECKPOINT_RUN
 from lattice.wire.pb import agent_pb2 as pb
@@ -78,14 +79,16 @@ class Checkpointing:
         self._spawn = spawn
         self._is_alive = is_alive
         self._open: dict[RunKey, _Open] = {}
+        self._removed: set[str] = set()  # directories that wait for their removal
+        self._removing = asyncio.Lock()
 
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether it was an order about checkpoints."""
         if not message.HasField("checkpoint_run"):
             return False
         order = CHECKPOINT_RUN.read(message.checkpoint_run)
-        if order.seal:
-            self._spawn(self._seal(order))
+        if order.seal or order.remove:
+            self._spawn(self._seal(order) if order.seal else self._remove(order))
             return True
         known = self._open.get(order.key)
         if known is None or known.n < order.n:
@@ -108,6 +111,10 @@ class Checkpointing:
         )
         self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
 
+    def _tell_storage_away(self, order: CheckpointOrder, why: str) -> None:
+        report = CheckpointReport(key=order.key, n=order.n, phase=STORAGE_AWAY, message=why[:MAX_MESSAGE])
+        self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
+
     async def _carry_out(self, order: CheckpointOrder) -> None:
         known = self._open[order.key]
         try:
@@ -119,18 +126,26 @@ class Checkpointing:
             if self._open.get(order.key) is known:
                 del self._open[order.key]
             return
+        if known.answer.phase is _P.NOTHING and self._open.get(order.key) is known:
+            del self._open[order.key]  # the number may be given again, and the work may have learned to answer
         self._tell(order, known.answer)
 
     async def _answer(self, order: CheckpointOrder) -> Answer | None:
         """None when nothing of the run is left that could be asked: the servers learn its end by other ways."""
         folder = control_folder(self._state_dir, order.key)
-        members = await self._members(order, 0)
+        members = await self._members(order, 0 if order.protocol == SHMEM else order.signal, dry=True)
         if not members.members:
             return Answer(phase=_P.NOTHING)
         if not folder.is_dir():
             return Answer(phase=_P.NOTHING, message="its processes were not started with checkpoints")
-        async with asyncio.timeout(STORAGE_WITHIN_S):
-            request, gid = await asyncio.to_thread(self._put_in_place, order, folder)
+        if order.protocol != SHMEM and not members.pids and not was_hinted(folder, order.n):
+            return _none_catches(order)
+        try:
+            async with asyncio.timeout(STORAGE_WITHIN_S):
+                request, gid = await asyncio.to_thread(self._put_in_place, order, folder)
+        except OSError as error:
+            self._tell_storage_away(order, str(error) or "it does not answer")
+            raise
         if not was_hinted(folder, order.n):
             refusal = await self._hint(order, folder, request)
             if refusal is not None:
@@ -156,10 +171,11 @@ class Checkpointing:
         caught = await self._members(order, order.signal)
         if caught.pids:
             return None
-        return Answer(phase=_P.NOTHING, message=f"none of its processes catches signal {order.signal}")
+        (folder / REQUEST).unlink(missing_ok=True)  # the number may be given again
+        return _none_catches(order)
 
-    async def _members(self, order: CheckpointOrder, number: int) -> ShimMessage:
-        """The shim's answer to a hint; raises TimeoutError."""
+    async def _members(self, order: CheckpointOrder, number: int, *, dry: bool = False) -> ShimMessage:
+        """The shim's answer to a hint, with `dry` to the question who would get one; raises TimeoutError."""
         answer: asyncio.Future[ShimMessage] = asyncio.get_running_loop().create_future()
 
         def take(message: ShimMessage) -> None:
@@ -167,12 +183,30 @@ class Checkpointing:
                 answer.set_result(message)
 
         body: dict[str, object] = {"op": "hint", "number": order.key.number, "run": order.key.run, "signal": number}
+        if dry:
+            body["dry"] = True
         self._ask(body, take)
         async with asyncio.timeout(SHIM_WITHIN_S):
             told = await answer
         if told.members is None:
             raise OSError(told.error or "the shim of this node is older than its agent")
         return told
+
+    async def _remove(self, order: CheckpointOrder) -> None:
+        """One after the other: each may take long, or for ever where the storage hangs, and all threads of the agent are few."""
+        if order.path in self._removed:
+            return  # orders are repeated
+        self._removed.add(order.path)
+        try:
+            async with self._removing:
+                await asyncio.to_thread(directories.remove_all, order.root, order.path)
+        except OSError as error:
+            _log.warning("the checkpoints in %s stay: %s", order.path, error.strerror or error)
+            return
+        finally:
+            self._removed.discard(order.path)
+        report = CheckpointReport(key=order.key, n=order.n, phase=REMOVED)
+        self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
 
     async def _seal(self, order: CheckpointOrder) -> None:
         try:
@@ -199,6 +233,10 @@ class Checkpointing:
         if removed:
             _log.info("removed checkpoints %s of run %s", removed, order.key)
         return size
+
+
+def _none_catches(order: CheckpointOrder) -> Answer:
+    return Answer(phase=_P.NOTHING, message=f"none of its processes catches signal {order.signal}")
 
 
 class _Watch:

@@ -63,14 +63,14 @@ def make_bundle(
     person: Account,
     cwd: str,
     state_dir: Path,
-    own_mounts: Sequence[Mapping[str, str]],
+    own_mounts: Sequence[Mapping[str, object]],
     hooks: Hooks,
     name: str,
 ) -> Bundle:
-    """`own_mounts` is what the run sees instead of the node's /tmp and /dev/shm, where it has such."""
+    """`own_mounts` is what the run sees instead of the node's /tmp and /dev/shm, where it has such, and its data."""
     work = folder / WORK
     sources: list[Source] = []
-    mounts = [*_system(work), *_devices(), *_places(own_mounts)]
+    mounts = [*_system(work), *_devices(), *_places([each for each in own_mounts if not each.get("rights")])]
     mounts += [_bind(path, path, "ro") for path in _NODE_FILES if os.path.exists(path)]
     mounts += [_bind(str(folder / each), f"/etc/{each}", "ro") for each in ("passwd", "group")]
     mounts.append(_bind(str(folder / "hold"), HOLD, "ro"))
@@ -81,6 +81,12 @@ def make_bundle(
         bind = parse_bind(text)
         mounts.append(_bind(str(work / "src" / str(len(sources))), bind.target, "rro" if bind.is_read_only else "rw"))
         sources.append(Source(bind.source))
+    for each in own_mounts:
+        if each.get("rights"):  # as a bind that the user writes: opened by the user, never by root
+            is_read_only = each["kind"] == "read_only"
+            place = str(work / "src" / str(len(sources)))
+            mounts.append(_bind(place, str(each["target"]), "rro" if is_read_only else "rw"))
+            sources.append(Source(str(each["source"])))
     # Last: the script and the token lie there, and nothing may hide them.
     mounts.append(_bind(str(state_dir), str(state_dir), "rro"))
     config: dict[str, object] = {
@@ -145,7 +151,7 @@ def _devices() -> list[dict[str, object]]:
     return [{"destination": path, "type": "bind", "source": path, "options": ["rbind", "nosuid"]} for path in found]
 
 
-def _places(own: Sequence[Mapping[str, str]]) -> list[dict[str, object]]:
+def _places(own: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Where temporary files go: the run's own place where it has one, else the node's."""
     given = {str(each["target"]): each for each in own}
     mounts: list[dict[str, object]] = []

@@ -96,7 +96,7 @@ class NodeContainers:
         if not make:
             return
         folder = Path(str(request["dir"])) / FOLDER
-        own = cast("list[Mapping[str, str]]", request.get("mounts") or [])
+        own = cast("list[Mapping[str, object]]", request.get("mounts") or [])
         name = f"{order.key}.{request.get('step', '')}".rstrip(".")
         bundle = await asyncio.to_thread(
             make_bundle, folder, container, about, person, cwd, self._state_dir, own, self._settings.hooks, name

@@ -13,6 +13,7 @@ from typing import assert_never
 from lattice.agent import messages
 from lattice.agent.collectors.member import Collection
 from lattice.agent.connection import Outbox, ServerGone
+from lattice.agent.hollow import telemetry
 from lattice.agent.hollow.faults import FaultKind, Misfortune
 from lattice.agent.hollow.hardware import Description, HollowHardware
 from lattice.agent.hollow.injections import Injections
@@ -23,6 +24,7 @@ from lattice.agent.hollow.work import Work
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
+    AbandonOutput,
     AgentState,
     ClearRun,
     Connected,
@@ -61,11 +63,11 @@ from lattice.agent.messages import NodeFacts, stimulus_of
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import EndCause, Greeting, RunKey, StartOrder
 from lattice.wire.agents.messages import HEARTBEAT, WELCOME
+from lattice.wire.agents.telemetry import TELEMETRY_ASK, TELEMETRY_TOLD
 from lattice.wire.pb import agent_pb2 as pb
 
 SHORTEST_BEAT_S = 0.05
 NO_IMAGES = "a hollow node has no image cache"
-NO_FIGURES = "a simulated node measures nothing"
 NO_OUTPUT = "a hollow node has no output"
 # Nothing is kept of pretended work but what refuses a late start.
 RETENTION = Retention(keep_s=60.0, max_runs=50)
@@ -146,8 +148,7 @@ class HollowNode:
                     pb.AgentMessage(images_told=pb.ImagesTold(ticket=message.ask_images.ticket, error=NO_IMAGES))
                 )
             case "ask_telemetry":
-                told = pb.TelemetryTold(ticket=message.ask_telemetry.ticket, error=NO_FIGURES)
-                self._post(pb.AgentMessage(telemetry_told=told))
+                self._post(self._figures(message.ask_telemetry))
             case "refresh_inventory":
                 self.announce()
             case "collect" | "report_to":
@@ -161,6 +162,13 @@ class HollowNode:
                     self.feed(stimulus)
                 else:
                     self._steps.received(message)
+
+    def _figures(self, asked: pb.AskTelemetry) -> pb.AgentMessage:
+        runs = list(self.state.live.values())
+        told = telemetry.answer(self.facts, runs, TELEMETRY_ASK.read(asked), time.time_ns() // 1_000_000)
+        message = TELEMETRY_TOLD.write(told)
+        message.ticket = asked.ticket
+        return pb.AgentMessage(telemetry_told=message)
 
     def pass_on(self) -> None:
         """Lets the next node register."""
@@ -279,7 +287,14 @@ class HollowNode:
             case PauseRun(key=key, is_paused=is_paused):
                 self._runs.pause(key) if is_paused else self._runs.resume(key)
             case (
-                RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim() | WatchInstance() | LeaveInstance()
+                RenewToken()
+                | ForgetRun()
+                | RemoveRun()
+                | PurgeRun()
+                | StartShim()
+                | WatchInstance()
+                | LeaveInstance()
+                | AbandonOutput()
             ):
                 pass
             case _:

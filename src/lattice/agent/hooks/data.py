@@ -18,13 +18,14 @@ import msgspec
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.agent.hooks.runner import DATA
 from lattice.agent.hooks.scratch import FEATURE as SCRATCH_FEATURE
-from lattice.agent.hooks.scratch import scratch_features
+from lattice.agent.hooks.scratch import NVME_FEATURE, scratch_features
+from lattice.agent.hooks.stage_out import FEATURE as STAGE_OUT_FEATURE
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.data import DataOrder
 
 DATA_TIMEOUT_S = 24 * 3600.0
 FEATURE = "data"
-DIRECTORY_FEATURES = {SCRATCH_FEATURE, FEATURE}
+DIRECTORY_FEATURES = {SCRATCH_FEATURE, NVME_FEATURE, FEATURE, STAGE_OUT_FEATURE}
 READ_ONLY, BIND, EMPTY = "read_only", "bind", "empty"  # the shim's words
 TARGETS = ("/data", "/datasets", "/input", "/mnt", "/workspace")
 LOOK_EVERY_S = 0.25
@@ -53,7 +54,8 @@ MAX_TRIES = 3
 def directory_features(scratch: Path | None, mount_kinds: Collection[str]) -> set[str]:
     """What a node offers for the directories of runs, given what its shim mounts."""
     can_mount = {READ_ONLY, BIND, EMPTY} <= set(mount_kinds) and os.geteuid() == 0
-    return scratch_features(scratch, mount_kinds) | ({FEATURE} if can_mount else set())
+    features = scratch_features(scratch, mount_kinds) | ({FEATURE} if can_mount else set())
+    return features | ({STAGE_OUT_FEATURE} if scratch is not None else set())
 
 
 class DataHook:

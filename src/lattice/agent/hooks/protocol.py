@@ -4,6 +4,7 @@ A hook prepares something before the first process of a run starts and undoes it
 first leaves behind in the run's record, so that an agent that dies at any moment, and the agent that follows it, undo exactly that.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
@@ -61,6 +62,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     allocation_id: str
     left: Left = NOTHING_LEFT
+    abandoned: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # set when nothing more is to be saved
 
 
 class LaunchHook(Protocol):

@@ -32,6 +32,7 @@ class HookRunner:
         self.say: Callable[[RunKey, str], bool] = lambda key, text: True  # tells the servers how far a hook is
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
+        self._abandoned: dict[RunKey, asyncio.Event] = {}
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
 
     @property
@@ -43,7 +44,10 @@ class HookRunner:
         """Whether there may be something to undo for the run; to be asked once, at its end."""
         is_bare = key in self._bare
         self._bare.discard(key)
-        return self.needs_undo and (not is_bare or any(hook.undoes_unrecorded for hook in self._hooks))
+        has_left = self.needs_undo and (not is_bare or any(hook.undoes_unrecorded for hook in self._hooks))
+        if not has_left:
+            self._abandoned.pop(key, None)
+        return has_left
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone."""
@@ -65,6 +69,10 @@ class HookRunner:
         if not record:
             self._bare.add(order.key)
 
+    def abandon(self, key: RunKey) -> None:
+        """Hooks that save something of the run stop doing so, now or when they are undone."""
+        self._abandoned.setdefault(key, asyncio.Event()).set()
+
     async def undo(self, key: RunKey, allocation_id: str, *, has_started: bool = False) -> str:
         """In reverse; what went wrong, in words. `has_started` undoes unrecorded runs too, where a hook asks for it."""
         self._bare.discard(key)
@@ -75,6 +83,7 @@ class HookRunner:
         finally:
             if not lock.locked():
                 self._undoing.pop(key, None)
+                self._abandoned.pop(key, None)
 
     async def _undo(self, key: RunKey, allocation_id: str, *, has_started: bool) -> str:
         folder = self._folder_of(key)
@@ -83,16 +92,21 @@ class HookRunner:
             record = {hook.name: NOTHING_LEFT for hook in self._hooks if has_started and hook.undoes_unrecorded}
         by_name = {hook.name: hook for hook in self._hooks}
         problems = []
+        abandoned = self._abandoned.setdefault(key, asyncio.Event())
         for name in reversed(list(record)):
             hook = by_name.get(name)
             if hook is None:
                 _log.error("run %s: hook %s is not configured any more; what it left is not undone", key, name)
                 continue
             try:
-                await self._bounded(hook, hook.undo(Finished(key=key, allocation_id=allocation_id, left=record[name])))
+                finished = Finished(key=key, allocation_id=allocation_id, left=record[name], abandoned=abandoned)
+                await self._bounded(hook, hook.undo(finished))
             except HookFailed as failure:
                 _log.error("undoing %s: %s", name, failure, extra={"allocation_id": allocation_id, "run": key.run})
                 problems.append(str(failure))
+            except Exception as error:  # noqa: BLE001 - the run's end waits for this
+                _log.exception("undoing %s", name, extra={"allocation_id": allocation_id, "run": key.run})
+                problems.append(f"{name}: {type(error).__name__}")
         if record:
             close_record(folder)
         return "; ".join(problems)

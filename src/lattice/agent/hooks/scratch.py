@@ -16,11 +16,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
+from lattice.agent.removal import remove_tree
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 PRIVATE_TMP = "tmp"
 SCRATCH_TIMEOUT_S = 300.0  # removing a million files takes a while
 FEATURE = "scratch"  # of a node where scratch can have a size
+NVME_FEATURE = "nvme_scratch"  # of a node whose scratch lies on NVMe
+BLOCK_DEVICES = Path("/sys/dev/block")
 DISK = "disk"  # the shim's word for a file system in a file
 MAKE_FS = "mke2fs"
 SEARCHED = "/usr/sbin:/sbin:/usr/bin:/bin"
@@ -28,14 +31,36 @@ FILESYSTEMS = Path("/proc/filesystems")
 MAKE_WITHIN_S = 120.0
 
 
-def scratch_features(root: Path | None, mount_kinds: Collection[str]) -> set[str]:
-    """What a node offers that can bound scratch, given what its shim mounts."""
-    if root is None or DISK not in mount_kinds or shutil.which(MAKE_FS, path=SEARCHED) is None:
+def scratch_features(root: Path | None, mount_kinds: Collection[str], devices: Path = BLOCK_DEVICES) -> set[str]:
+    """What a node offers for scratch, given what its shim mounts: a size, and NVMe below it."""
+    if root is None:
         return set()
+    found = {NVME_FEATURE} if is_on_nvme(root, devices) else set()
+    if DISK not in mount_kinds or shutil.which(MAKE_FS, path=SEARCHED) is None:
+        return found
     try:
-        return {FEATURE} if "ext4" in FILESYSTEMS.read_text().split() else set()
+        return found | ({FEATURE} if "ext4" in FILESYSTEMS.read_text().split() else set())
     except OSError:
-        return set()
+        return found
+
+
+def is_on_nvme(root: Path, devices: Path = BLOCK_DEVICES) -> bool:
+    """Whether the directory lies on NVMe devices alone, be it through partitions, RAID or volumes of them."""
+    place = next((path for path in (root, *root.parents) if path.exists()), root)
+    number = os.stat(place).st_dev
+    return _is_nvme((devices / f"{os.major(number)}:{os.minor(number)}").resolve())
+
+
+def _is_nvme(device: Path) -> bool:
+    """`device` is its folder in /sys."""
+    if device.name.startswith("nvme"):
+        return True
+    below = list((device / "slaves").glob("*"))
+    return bool(below) and all(_is_nvme(each.resolve()) for each in below)
+
+
+def scratch_folder(root: Path, key: RunKey) -> Path:
+    return root / f"{key.number}.{key.run}"
 
 
 class ScratchHook:
@@ -62,7 +87,7 @@ class ScratchHook:
             raise HookFailed(f"scratch: cannot make {folder}: {error.strerror}") from error
         if launch.order.scratch_mb:
             await asyncio.to_thread(_make_disk, folder, launch.owner, launch.order.scratch_mb)
-            launch.add_mount(DISK, str(folder), str(_image(folder)))
+            launch.add_mount(DISK, str(folder), str(image_of(folder)))
         launch.set_variable("LATTICE_SCRATCH", str(folder))
         launch.set_variable("TMPDIR", "/tmp" if is_shared else str(folder))  # noqa: S108 - the run's own
         if is_shared:
@@ -80,7 +105,7 @@ class ScratchHook:
             raise HookFailed(f"scratch: cannot remove {folder}: {error.strerror}") from error
 
     def _folder(self, key: RunKey) -> Path:
-        return self._root / f"{key.number}.{key.run}"
+        return scratch_folder(self._root, key)
 
 
 def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool) -> None:
@@ -93,13 +118,13 @@ def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool) -> None:
     os.chown(folder, *owner)
 
 
-def _image(folder: Path) -> Path:
+def image_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.img")
 
 
 def _make_disk(folder: Path, owner: tuple[int, int], size_mb: int) -> None:
     """A file with a file system that holds what the folder holds. Raises HookFailed."""
-    image, size = _image(folder), size_mb << 20
+    image, size = image_of(folder), size_mb << 20
     free = shutil.disk_usage(folder).free
     if size > free:
         raise HookFailed(f"scratch: {size_mb:,} MB were asked for, {free >> 20:,} MB are free on this node")
@@ -121,8 +146,8 @@ def _make_disk(folder: Path, owner: tuple[int, int], size_mb: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    _image(folder).unlink(missing_ok=True)
+    image_of(folder).unlink(missing_ok=True)
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():
-        shutil.rmtree(folder)
+        remove_tree(folder)

@@ -20,6 +20,7 @@ from lattice.agent.machine.reports import ended_report, restarting_report, runni
 from lattice.agent.machine.restarts import Again, again, given_up
 from lattice.agent.machine.retention import pruned
 from lattice.agent.machine.state import (
+    AbandonOutput,
     Acknowledged,
     AgentState,
     ClearRun,
@@ -58,6 +59,7 @@ from lattice.agent.machine.state import (
     WatchInstance,
     Welcomed,
 )
+from lattice.core.model.work.endings import probe_failed
 from lattice.ports.nodes.agents import (
     EndCause,
     FinishOrder,
@@ -165,6 +167,9 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
     for run in list(state.runs.values()):
         if run.key not in state.stale:
             instructions += _report(state, run.key)
+    # Results of a run that was given up must not take the place of those of its successor.
+    unwanted = [run.key for run in state.runs.values() if run.launched and not run.settled and run.key not in valid]
+    instructions += [AbandonOutput(key=key) for key in unwanted]
     for key in sorted(state.stale):
         instructions += _stop(state, key, StopRequest(0.0, "stale"))
     return instructions + _confirm(state)
@@ -283,9 +288,10 @@ def _stop_asked(state: AgentState, order: StopOrder) -> Instructions:
         return _bury(state, order)
     if run.instance < order.instance:
         return _refuse(key, EndCause.STOPPED, f"stopped before it was started ({stop.why})", order.instance)
+    abandoned: Instructions = [AbandonOutput(key=key)] if order.abandon and key in state.runs else []
     if run.phase is Phase.ENDED:
-        return _present_phase(state, run)
-    return _stop(state, key, stop)
+        return abandoned + _present_phase(state, run)
+    return abandoned + _stop(state, key, stop)
 
 
 def _bury(state: AgentState, order: StopOrder) -> Instructions:
@@ -398,7 +404,7 @@ def _probe_failed(state: AgentState, failed: ProbeFailed) -> Instructions:
     if run is None or run.order is None or run.phase is not Phase.RUNNING or run.attempt != failed.attempt:
         return []
     _change(state, run.key, probe_failure=failed.message)
-    return [StopRun(key=run.key, grace_s=run.order.grace_s, why="probe")]
+    return [StopRun(key=run.key, grace_s=run.order.grace_s, why=probe_failed(failed.message))]
 
 
 def _pass_on_requests(state: AgentState, key: RunKey) -> Instructions:

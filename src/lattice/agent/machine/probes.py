@@ -5,6 +5,7 @@ probe that failed as often in a row as its threshold says ends the attempt. An i
 one, when its startup probe has passed; without both, from its start.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder
@@ -53,9 +54,10 @@ def due(health: Health, now_s: float) -> list[int]:
     return [place for place, course in enumerate(health.courses) if _is_asked(health, course) and course.due_s <= now_s]
 
 
-def next_due_s(health: Health) -> float | None:
-    """When the next question is due; None when there is none any more."""
-    asked = [course.due_s for course in health.courses if _is_asked(health, course)]
+def next_due_s(health: Health, but: Collection[int] = ()) -> float | None:
+    """When the next question is due, but for the probes at these places; None when there is none any more."""
+    courses = [course for place, course in enumerate(health.courses) if place not in but]
+    asked = [course.due_s for course in courses if _is_asked(health, course)]
     return None if health.why_ended or not asked else min(asked)
 
 

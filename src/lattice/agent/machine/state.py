@@ -122,6 +122,11 @@ class AgentState:
     wall_s: float = 0.0
     epoch: int = 0  # the newest history of the cluster that was served, 0 = none yet
 
+    @property
+    def unfinished(self) -> int:
+        """Runs that live, or whose results and output are still being saved: a server counts them as running."""
+        return len(self.live) + sum(run.phase is Phase.ENDED and not run.settled for run in self.runs.values())
+
     def find(self, key: RunKey) -> Run | None:
         return self.runs.get(key) or self.kept.get(key)
 
@@ -301,6 +306,12 @@ class SettleOutput(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
 
 
+class AbandonOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of the run are not copied any further."""
+
+    key: RunKey
+
+
 class ClearRun(msgspec.Struct, frozen=True, kw_only=True):
     """Another attempt, or another instance, follows in the same place: undo what the hooks made, then answer with `RunCleared`."""
 
@@ -356,6 +367,7 @@ Instruction = (
     | PauseRun
     | RenewToken
     | SettleOutput
+    | AbandonOutput
     | ClearRun
     | WatchInstance
     | LeaveInstance

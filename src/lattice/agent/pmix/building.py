@@ -27,6 +27,9 @@ LIBRARIES = (
     "/usr/lib/libpmix.so.2",
     "/usr/local/lib*/libpmix.so.2",
 )
+# For the node of root whose installation and state lie in a home directory that no other user may enter.
+# Not in /run/lattice: that belongs to the account of the servers, which must not choose what agents of root start.
+SYSTEM_FOLDER = Path("/run/lattice-agent/libexec")
 BUILD_S = 60.0
 TRY_S = 20.0
 # Open MPI 4 takes a PMIx server for real only if a launcher that it knows left its mark.
@@ -58,8 +61,8 @@ class NoPmix(Exception):
 
 
 def find_host(spare: Path) -> PmixHost | None:
-    """The server, built if necessary: beside the interpreter's programs, or in `spare` where users cannot reach those."""
-    for folder in (Path(sys.prefix) / "libexec" / "lattice", spare):
+    """The server, built if necessary: beside the interpreter's programs, or in the first other place that users can reach."""
+    for folder in (Path(sys.prefix) / "libexec" / "lattice", spare, SYSTEM_FOLDER):
         if not _is_reachable(folder):
             continue
         try:
@@ -69,6 +72,7 @@ def find_host(spare: Path) -> PmixHost | None:
             return None
         except OSError:
             continue  # the next place may take it
+    _log.info("no PMIx on this node: no folder takes the server and lets users run it")
     return None
 
 

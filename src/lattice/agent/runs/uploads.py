@@ -13,11 +13,11 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from lattice.agent.runs.folders import STREAMS, RunFolders
+from lattice.agent.runs.signed_store import ChunkSink, NoServer, Puts
 from lattice.agent.shim.output import read_base, read_output, read_times, replace_file
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.quorum.object_store import ObjectStoreError
@@ -32,12 +32,6 @@ UNSTORED = "unstored"  # a marker: the run has ended, and the store lacks some o
 
 _log = logging.getLogger(__name__)
 _decoder = msgspec.json.Decoder(dict[str, Place])
-
-
-class Puts(Protocol):
-    """The part of an object store that is needed here."""
-
-    async def put(self, name: str, data: bytes) -> None: ...
 
 
 class _Stream:
@@ -81,8 +75,8 @@ class _Stream:
 
 
 class _Run:
-    def __init__(self, folder: Path, prefix: str) -> None:
-        self.folder, self.prefix = folder, prefix
+    def __init__(self, folder: Path, prefix: str, grant: str) -> None:
+        self.folder, self.prefix, self.grant = folder, prefix, grant
         self.lock = asyncio.Lock()
         places: dict[str, Place] = {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -95,21 +89,26 @@ class _Run:
 
 
 class OutputUploads:
-    """The output of all runs of a node; `live` are those that may still write. Without a store everything stays on the node."""
+    """The output of all runs of a node; `live` are those that may still write.
+
+    It goes to the store by requests that servers sign, where they do, else to `store`; without either everything stays on the node.
+    """
 
     def __init__(
         self, store: Puts | None, node: str, folders: RunFolders, live: Callable[[], Iterable[RunKey]]
     ) -> None:
-        self._store, self._node = store, node
+        self.sink, self._node = ChunkSink(store), node
         self._folders, self._live = folders, live
         self._runs: dict[RunKey, _Run] = {}
         self._late: set[RunKey] = set()
+        self._failed: dict[RunKey, int] = {}  # live runs, and which failure was their last
+        self._failures = 0
         self._retry_s = 0.0
         self._paused_until_s = 0.0
 
     @property
     def are_on(self) -> bool:
-        return self._store is not None
+        return self.sink.may_take
 
     def recall(self) -> None:
         """What an agent before this one left to be stored."""
@@ -118,9 +117,9 @@ class OutputUploads:
 
     async def watch(self) -> None:
         """Stores what is due, for good."""
-        while self._store is not None:
+        while True:
             await asyncio.sleep(POLL_S)
-            if time.monotonic() >= self._paused_until_s:
+            if self.are_on and time.monotonic() >= self._paused_until_s:
                 try:
                     await self._turn()
                 except Exception:  # noqa: BLE001 - the loop's edge
@@ -128,19 +127,29 @@ class OutputUploads:
                     self._pause()
 
     async def _turn(self) -> None:
-        for key in list(self._live()):
-            run = self._run(key)
-            for name in STREAMS if run.prefix else ():
-                # Several: a fast writer fills the file sooner than the next turn comes. Not all: others write, too.
-                for _ in range(CHUNKS_A_TURN):
-                    if not run.streams[name].is_due(time.monotonic()):
-                        break
-                    if not await self._tried(run, name):
-                        return
+        live = set(self._live())
+        self._failed = {key: count for key, count in self._failed.items() if key in live}
+        # What failed comes after the others: a run whose output is refused for good must not keep theirs from the store.
+        for key in sorted(live, key=lambda key: (self._failed.get(key, 0), key)):
+            if not await self._stored_live(key):
+                self._failures += 1
+                self._failed[key] = self._failures
+                break
         for key in sorted(self._late):
             if await self._stored_late(key):
                 self._late.discard(key)
                 self._runs.pop(key, None)
+
+    async def _stored_live(self, key: RunKey) -> bool:
+        run = self._run(key)
+        for name in STREAMS if run.prefix and self.sink.takes(run.grant) else ():
+            # Several: a fast writer fills the file sooner than the next turn comes. Not all: others write, too.
+            for _ in range(CHUNKS_A_TURN):
+                if not run.streams[name].is_due(time.monotonic()):
+                    break
+                if not await self._tried(run, name):
+                    return False
+        return True
 
     async def _tried(self, run: _Run, name: str) -> bool:
         try:
@@ -160,11 +169,11 @@ class OutputUploads:
 
     async def finish(self, key: RunKey) -> str:
         """Stores all that is left of a run that has ended; returns why not, or nothing."""
-        if self._store is None:
-            return ""
         run = self._run(key)
+        if not self.sink.takes(run.grant):
+            return ""
         try:
-            await self._store_rest(key, run)
+            await self._store_connected(key, run)
         except (ObjectStoreError, OSError) as error:
             with contextlib.suppress(OSError):
                 (run.folder / UNSTORED).touch()
@@ -173,6 +182,14 @@ class OutputUploads:
             return f"its output was not stored: {error}"
         self._runs.pop(key, None)
         return ""
+
+    async def _store_connected(self, key: RunKey, run: _Run) -> None:
+        """An end is reported to a server, so waiting for one that signs holds nothing up."""
+        while True:
+            try:
+                return await self._store_rest(key, run)
+            except NoServer:
+                await self.sink.signed.connected()
 
     async def _stored_late(self, key: RunKey) -> bool:
         run = self._run(key)
@@ -204,24 +221,22 @@ class OutputUploads:
         place, data, packed = found
         if not is_over:
             await asyncio.to_thread(run.note, name, place)
-        await self._put(f"{run.prefix}/{name}/{self._node}/{place.name}", packed)
+        await self.sink.put(run.prefix, f"{name}/{self._node}/{place.name}", run.grant, packed)
         stream.stored(place, data)
         return True
 
     async def _put(self, name: str, data: bytes) -> None:
-        if self._store is not None:
-            await self._store.put(name, data)
+        if self.sink.store is not None:
+            await self.sink.store.put(name, data)
 
     def _run(self, key: RunKey) -> _Run:
         found = self._runs.get(key)
         if found is None:
-            found = self._runs[key] = _Run(self._folders.path(key), self._prefix(key))
+            order = self._folders.order(key)
+            # No prefix: a server of release 0.1.0 started the run, and reads whole files, which are stored when the run ends.
+            prefix, grant = ("", "") if order is None else (order.output_prefix, order.upload_grant)
+            found = self._runs[key] = _Run(self._folders.path(key), prefix, grant)
         return found
-
-    def _prefix(self, key: RunKey) -> str:
-        """Empty for runs that a server of release 0.1.0 started: it reads whole files, which are stored when the run ends."""
-        order = self._folders.order(key)
-        return "" if order is None else order.output_prefix
 
     async def _store_whole(self, key: RunKey, run: _Run) -> None:
         for stream in STREAMS:

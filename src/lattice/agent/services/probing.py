@@ -22,6 +22,7 @@ from lattice.wire.pb import agent_pb2 as pb
 MAX_HEAD_BYTES = 64 << 10
 GOOD_STATUS = range(200, 400)
 DRAIN_LOOK_S = 0.1
+LEAST_WAIT_S = 0.05
 NOT_YET = "its probes have not passed yet"
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class _Watch:
     told: Readiness | None = None
     is_draining: bool = False
     asking: set[int] = field(default_factory=set)
+    was_answered: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class InstanceWatch:
@@ -122,11 +124,18 @@ class InstanceWatch:
 
     async def _ask_on(self, watch: _Watch) -> None:
         """Asks whatever is due until the attempt ends; probes do not wait for each other."""
-        while (due_s := next_due_s(watch.health)) is not None:
-            await asyncio.sleep(max(0.05, due_s - self._clock()))
-            places = [place for place in due(watch.health, self._clock()) if place not in watch.asking]
-            watch.asking.update(places)
-            await asyncio.gather(*(self._ask(watch, place) for place in places))
+        async with asyncio.TaskGroup() as asked:
+            while next_due_s(watch.health) is not None:
+                # None: all that can be due is being asked.
+                due_s = next_due_s(watch.health, watch.asking)
+                watch.was_answered.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(None if due_s is None else max(LEAST_WAIT_S, due_s - self._clock())):
+                        await watch.was_answered.wait()
+                for place in due(watch.health, self._clock()):
+                    if place not in watch.asking:
+                        watch.asking.add(place)
+                        asked.create_task(self._ask(watch, place))
 
     async def _ask(self, watch: _Watch, place: int) -> None:
         probe = watch.order.probes[place]
@@ -134,9 +143,10 @@ class InstanceWatch:
             failure = await self._failure(watch.order.key, probe)
         finally:
             watch.asking.discard(place)
-        watch.health = answered(watch.health, place, failure, self._clock())
-        if self._watched.get(watch.order.key) is not watch:
+            watch.was_answered.set()
+        if watch.health.why_ended or self._watched.get(watch.order.key) is not watch:
             return
+        watch.health = answered(watch.health, place, failure, self._clock())
         self._tell(watch)
         if watch.health.why_ended:
             told = ProbeFailed(key=watch.order.key, attempt=watch.order.attempt, message=watch.health.why_ended)

@@ -31,7 +31,7 @@ class Interventions:
 
     def handle(self, operation: str, key: Key, run: Run | None, request: Body) -> Body:
         if operation == "hint":
-            return self._hint(key, run, integer(request, "signal", 0, MAX_SIGNAL))
+            return self._hint(key, run, integer(request, "signal", 0, MAX_SIGNAL), dry=bool(request.get("dry")))
         if operation == "signal":
             self._send(key, run, integer(request, "signal", 0, MAX_SIGNAL), target(request))
         elif operation == "pause":
@@ -54,15 +54,15 @@ class Interventions:
         elif run.pid and not run.main_gone:
             os.kill(run.pid, number)  # not reaped, so the pid is still its own
 
-    def _hint(self, key: Key, run: Run | None, number: int) -> Body:
-        """A signal for those processes alone that catch it, so that nothing dies of it; 0 = only count."""
+    def _hint(self, key: Key, run: Run | None, number: int, *, dry: bool) -> Body:
+        """A signal for those processes alone that catch it, so that nothing dies of it; 0 = only count, `dry` = only say which."""
         lists = [group.pids for _, group in self._steps.groups_of(key)]
         if run is not None and not run.over and run.group is not None:
             lists.append(run.group.pids)
         members: set[int] = set()
         caught: set[int] = set()
         for pids in lists:
-            caught |= hint_members(pids, number, members)
+            caught |= hint_members(pids, number, members, dry=dry)
         return {"ok": True, "pids": sorted(caught), "members": len(members)}
 
     # The limit.

@@ -40,9 +40,10 @@ def catches(pid: int, number: int) -> bool:
     return False
 
 
-def hint_members(members: Callable[[], list[int]], number: int, seen: set[int]) -> set[int]:
+def hint_members(members: Callable[[], list[int]], number: int, seen: set[int], *, dry: bool = False) -> set[int]:
     """Signal those processes that catch the signal and were not seen before; all are seen then. Returns the signalled ones.
 
+    With `dry` nothing is sent: those are returned that would be signalled.
     The pidfd comes first, so what is read of the process, and its membership, is of the one that is signalled.
     """
     caught: set[int] = set()
@@ -53,7 +54,8 @@ def hint_members(members: Callable[[], list[int]], number: int, seen: set[int]) 
         still = set(members()) if fds else set()
         for pid, fd in fds.items():
             if pid in still and catches(pid, number):
-                send_signals(fd, (number,))
+                if not dry:
+                    send_signals(fd, (number,))
                 caught.add(pid)
             os.close(fd)
     return caught

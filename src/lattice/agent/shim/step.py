@@ -32,6 +32,7 @@ StepKey = tuple[int, int, int]
 Body = dict[str, object]
 
 MAX_INPUT_BYTES = 4 << 20
+MAX_JOINED = 256  # clients that join a step and feed it, besides the one that launched it
 SHELL_SAW_KILL = 128 + signal.SIGKILL  # what a shell answers when its command died of SIGKILL
 NOT_FOUND = 127  # the same of a command that it cannot start
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
@@ -230,6 +231,7 @@ class Step:
         "hold_until",
         "is_armed",
         "is_killing",
+        "joined",
         "journal",
         "key",
         "kill_timer",
@@ -271,6 +273,7 @@ class Step:
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
         self.pending = bytearray()
+        self.joined: dict[str, int] = {}  # bytes of clients that joined the step, by name
         self.base = 0
         self.has_eof = False
         # Output: how far it was read (never back), and until when its writers wait for readers. A descriptor in `held` is not
@@ -295,17 +298,26 @@ class Step:
         """The highest of its tasks, as a shell says it."""
         return max((task.status for task in self.tasks), default=0)
 
-    def take_input(self, offset: int, data: bytes, *, eof: bool) -> int:
-        """Keep what is new of the bytes at `offset`, if there is room; how many bytes were taken since the beginning."""
+    def take_input(self, offset: int, data: bytes, *, eof: bool, client: str = "") -> int:
+        """Keep what is new of the bytes at `offset`, if there is room; how many bytes of this client were taken since its first.
+
+        Who launched the step has no name, and its end of input ends that of the tasks. Others that join count their own bytes.
+        """
         end = self.base + len(self.pending)
-        if offset > end or self.has_eof:
-            return end
-        fresh = data[end - offset :]
+        taken = self.joined.get(client, 0) if client else end - sum(self.joined.values())
+        if client and (self.has_eof or (client not in self.joined and len(self.joined) >= MAX_JOINED)):
+            return offset + len(data)  # no task will read it
+        if offset > taken or self.has_eof:
+            return taken
+        fresh = data[taken - offset :]
         if len(self.pending) + len(fresh) > MAX_INPUT_BYTES and self.pending:
-            return end
+            return taken
         self.pending += fresh
-        self.has_eof = eof and offset + len(data) >= end
-        return end + len(fresh)
+        if client:
+            self.joined[client] = taken + len(fresh)
+        else:
+            self.has_eof = eof and offset + len(data) >= taken
+        return taken + len(fresh)
 
     def input_for(self, task: Task) -> memoryview:
         return memoryview(self.pending)[task.cursor - self.base :]

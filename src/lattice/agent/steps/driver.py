@@ -51,6 +51,7 @@ class StepDriver:
         cleared: Callable[[], None],
         cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
+        self.folders = site.folders
         self._site = site = replace(site, pmix=find_host(site.folders.root.parent / "libexec"))
         self._cannot_write = cannot_write
         self._devices = devices

@@ -25,6 +25,8 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     fence: bool = False
     devices: Devices = NOTHING
     cpus: tuple[int, ...] = ()  # of its tasks, which no other step gets
+    output_prefix: str = ""  # of the run, below which its output is stored
+    upload_grant: str = ""
 
 
 class FoundStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +104,12 @@ class StepFolders:
                 acknowledged_wall_s=self._acknowledged(key),
                 size=self.size(key),
             )
+
+    def spec(self, key: StepKey) -> StepSpec | None:
+        try:
+            return _spec_decoder.decode((self.path(key) / SPEC).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
 
     def status(self, key: StepKey) -> StepStatus | None:
         try:

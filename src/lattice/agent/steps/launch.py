@@ -35,6 +35,19 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     pmix: PmixHost | None = None
 
 
+def _spec(launch: LaunchOrder, devices: Devices, bound: Sequence[tuple[TaskDevices, Mapping[str, str]]]) -> StepSpec:
+    return StepSpec(
+        launch_id=launch.launch_id,
+        plan=launch.plan,
+        ranks=tuple(task.rank for task in launch.tasks),
+        fence=launch.base.fence,
+        devices=devices,
+        cpus=tuple(cpu for each, _ in bound for cpu in each.cpus),
+        output_prefix=launch.base.output_prefix,
+        upload_grant=launch.base.upload_grant,
+    )
+
+
 def prepare_step(
     launch: LaunchOrder,
     site: Site,
@@ -47,14 +60,7 @@ def prepare_step(
     order, key = launch.base, launch.key
     account = resolve_account(order.user, site.policy)
     owner, directory = (account.uid, account.gid), choose_directory(order.cwd, account.home, account)[0]
-    spec = StepSpec(
-        launch_id=launch.launch_id,
-        plan=launch.plan,
-        ranks=tuple(task.rank for task in launch.tasks),
-        fence=order.fence,
-        devices=devices,
-        cpus=tuple(cpu for each, _ in bound for cpu in each.cpus),
-    )
+    spec = _spec(launch, devices, bound)
     # Where the allocation has a run, its token is renewed; elsewhere the step has one of its own.
     is_shared = (shared := run_folder / TOKEN).exists()
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.shim_client import GroupPlace, ShimMessage
+from lattice.agent.telemetry.bpf.source import BpfSource
 from lattice.agent.telemetry.memory import SeriesMemory
 from lattice.agent.telemetry.sources import groups
 from lattice.agent.telemetry.sources.node import NodeSource
@@ -95,6 +96,8 @@ class Collector:
         self.samples: list[Callable[[Target, dict[Name, float]], None]] = []
         self.ticks: list[Callable[[], None]] = []  # called in each turn
         self.has_groups = True
+        self.reads_groups = True  # False: what runs use is read from their processes alone
+        self.kernel: BpfSource | None = None  # programs in the kernel; None = there are none
 
     async def run(self) -> None:
         """Never returns."""
@@ -167,7 +170,23 @@ class Collector:
                 ended(target)
 
     def _read_all(self, work: Sequence[tuple[Target, list[GroupPlace] | None]]) -> list[Reading | None]:
-        return [self._read_node() if places is None else read_places(places) for _, places in work]
+        """In the thread. What kernel programs count comes to what files say, and counts more than that."""
+        if self.kernel is not None and any(places is not None for _, places in work):
+            self._follow_in_kernel(self.kernel)
+        readings = []
+        for target, places in work:
+            reading = self._read_node() if places is None else read_places(places, by_group=self.reads_groups)
+            if reading is not None and target.key is not None and self.kernel is not None:
+                self.kernel.add(target.key, reading, with_peers=target.mode is Mode.DEBUG)
+            readings.append(reading)
+        return readings
+
+    def _follow_in_kernel(self, kernel: BpfSource) -> None:
+        if not kernel.is_opened:
+            kernel.open()
+            if not kernel.is_answering:
+                _log.warning("no BPF programs: %s; figures come from files alone", kernel.problem)
+        kernel.follow(self._places)
 
     def _take(self, target: Target, reading: Reading, now_ms: int) -> None:
         found = figures(target.last, reading, target.cpus) | self.further(target)
@@ -186,9 +205,9 @@ class Collector:
                 listener(target, done, target.figures)
 
 
-def read_places(places: Sequence[GroupPlace]) -> Reading | None:
+def read_places(places: Sequence[GroupPlace], *, by_group: bool = True) -> Reading | None:
     """The sum over the groups of a run; None where it has none any more."""
-    readings = [_read_place(place) for place in places]
+    readings = [_read_place(place, by_group=by_group) for place in places]
     if not readings:
         return None
     if len(readings) == 1:
@@ -202,9 +221,10 @@ def read_places(places: Sequence[GroupPlace]) -> Reading | None:
     return total
 
 
-def _read_place(place: GroupPlace) -> Reading:
-    if place.path:
+def _read_place(place: GroupPlace, *, by_group: bool) -> Reading:
+    if place.path and by_group:
         return groups.read_group(groups.GroupPlace(path=place.path, twins=place.twins))
     reading = Reading(at_s=time.monotonic(), counters={}, gauges={})
-    groups.add_processes(reading, read_processes(place.pids))
+    pids = groups.group_pids(place.path) if place.path else place.pids
+    groups.add_processes(reading, read_processes(pids))
     return reading

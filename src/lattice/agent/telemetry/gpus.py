@@ -1,4 +1,7 @@
-"""Figures of GPUs, from a helper process that prints a line of JSON each second. No line for a while = nothing is known."""
+"""Figures of GPUs, from helper processes that print a line of JSON each second. No line for a while = nothing is known.
+
+Each kind of GPU has a helper: NVML, AMD's tools, and DCGM for what NVML cannot say. A helper that finds nothing to ask ends at once.
+"""
 
 import asyncio
 import contextlib
@@ -15,7 +18,13 @@ from lattice.agent.telemetry.sources.nvml_stream import NO_LIBRARY
 from lattice.core.model.telemetry.catalogue import METRICS
 from lattice.core.model.telemetry.rates import Name
 
-PROGRAM = (sys.executable, "-m", "lattice.agent.telemetry.sources.nvml_stream")
+_SOURCES = "lattice.agent.telemetry.sources"
+# What an earlier one says counts.
+PROGRAMS: dict[str, tuple[str, ...]] = {
+    "nvml": (sys.executable, "-m", f"{_SOURCES}.nvml_stream"),
+    "dcgm": (sys.executable, "-m", f"{_SOURCES}.gpu_tools", "dcgm"),
+    "rocm": (sys.executable, "-m", f"{_SOURCES}.gpu_tools", "rocm"),
+}
 STALE_S = 5.0
 HUNG_S = 120.0
 AGAIN_S = (5.0, 300.0)
@@ -26,34 +35,25 @@ _log = logging.getLogger(__name__)
 _decoder = msgspec.json.Decoder(dict[str, dict[str, float]])
 
 
-class GpuSource:
-    """`run` for good where the node has GPUs; `figures` is what is known now of a run's or of the node's."""
+class Helper:
+    """One helper process and what it said last."""
 
-    def __init__(
-        self, count: int, program: Sequence[str] = PROGRAM, now_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._count = count
+    def __init__(self, name: str, program: Sequence[str], now_s: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
         self._program = tuple(program)
         self._now_s = now_s
         self._newest: dict[str, dict[str, float]] = {}
         self._at_s = -STALE_S * 2
-        self.problem = "" if count else "the node has no GPU"
+        self.problem = ""
 
     @property
     def is_answering(self) -> bool:
         return self._now_s() - self._at_s <= STALE_S
 
-    def figures(self, target: Target) -> dict[Name, float]:
-        """Of all GPUs of the node, or of those that the run has."""
-        if not self.is_answering:
-            return {}
-        own = None if target.key is None else {str(gpu) for gpu in target.gpus}
-        return {
-            (metric, gpu): value
-            for gpu, found in self._newest.items()
-            if own is None or gpu in own
-            for metric, value in found.items()
-        }
+    @property
+    def newest(self) -> dict[str, dict[str, float]]:
+        """By GPU; nothing of a helper that has been silent for a while."""
+        return self._newest if self.is_answering else {}
 
     def take(self, line: bytes) -> None:
         """What the helper says; what makes no sense is left out."""
@@ -69,17 +69,14 @@ class GpuSource:
         self.problem = ""
 
     async def run(self) -> None:
-        """Never returns: starts the helper again when it ends, further and further apart."""
-        if not self._count:
-            await asyncio.Event().wait()
+        """Returns when there is nothing to ask here; otherwise starts the helper again when it ends, further and further apart."""
         delay_s, longest_s = AGAIN_S
         while True:
             began_s = self._now_s()
             code, why = await self._follow()
             if code == NO_LIBRARY:
-                self.problem = why or "the management library cannot be used"
-                _log.warning("GPUs are not measured: %s", self.problem)
-                await asyncio.Event().wait()
+                self.problem = why or "there is nothing to ask"
+                return
             self.problem = why or f"the helper ended with exit code {code}"
             delay_s = AGAIN_S[0] if self._now_s() - began_s > longest_s else min(longest_s, delay_s * 2)
             await asyncio.sleep(delay_s)
@@ -118,3 +115,43 @@ class GpuSource:
                 process.kill()
         why = (await process.stderr.read(4096)).decode("utf-8", "replace").strip()
         return await process.wait(), why.splitlines()[-1] if why else ""
+
+
+class GpuSource:
+    """`run` for good where the node has GPUs; `figures` is what is known now of a run's or of the node's."""
+
+    def __init__(self, count: int, helpers: Sequence[Helper] | None = None) -> None:
+        self._count = count
+        self.helpers = tuple(helpers or (Helper(name, program) for name, program in PROGRAMS.items()))
+
+    def leave_out(self, names: frozenset[str]) -> None:
+        """These are not started; before `run`."""
+        self.helpers = tuple(helper for helper in self.helpers if helper.name not in names)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Those that answer."""
+        return tuple(helper.name for helper in self.helpers if helper.is_answering)
+
+    def problems(self) -> dict[str, str]:
+        """Why GPUs are not measured, by source: nothing where one of them answers, or the node has none."""
+        if not self._count or self.sources:
+            return {}
+        return {helper.name: helper.problem for helper in self.helpers if helper.problem}
+
+    def figures(self, target: Target) -> dict[Name, float]:
+        """Of all GPUs of the node, or of those that the run has."""
+        own = None if target.key is None else {str(gpu) for gpu in target.gpus}
+        found: dict[Name, float] = {}
+        for helper in reversed(self.helpers):
+            for gpu, said in helper.newest.items():
+                if own is None or gpu in own:
+                    found |= {(metric, gpu): value for metric, value in said.items()}
+        return found
+
+    async def run(self) -> None:
+        """Never returns."""
+        if self._count:
+            await asyncio.gather(*(helper.run() for helper in self.helpers))
+            _log.warning("GPUs are not measured: %s", "; ".join(f"{k}: {v}" for k, v in self.problems().items()))
+        await asyncio.Event().wait()

@@ -35,9 +35,17 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     interval_ms: int = DEFAULT_INTERVAL_MS
     until_boot_s: float = 0.0
+    boot_id: str = ""  # of the boot that this second belongs to; runs do not outlive theirs
 
 
 _decoder = msgspec.json.Decoder(Kept)
+
+
+def boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def boot_now() -> float:
@@ -50,7 +58,7 @@ class RunModes:
     def __init__(
         self,
         collector: Collector,
-        folder: Callable[[RunKey], Path],
+        folder: Callable[[RunKey | None], Path],
         started_s: Callable[[RunKey], float],
         now_s: Callable[[], float] = boot_now,
     ) -> None:
@@ -58,7 +66,7 @@ class RunModes:
         self._folder = folder
         self._started_s = started_s
         self._now_s = now_s
-        self._until: dict[RunKey, float] = {}
+        self._until: dict[RunKey | None, float] = {}
         collector.began.append(self._began)
         collector.ended.append(self._ended)
         collector.ticks.append(self.expire)
@@ -74,6 +82,18 @@ class RunModes:
         target = self._collector.targets.get(key)
         if target is not None:
             self._apply(target, kept)
+
+    def set_node(self, asked: RunMode) -> None:
+        """The node itself is measured so closely from now on."""
+        kept = self._bounded(asked, self._now_s())
+        self._keep(None, msgspec.structs.replace(kept, boot_id=boot_id()))
+        self._apply(self._collector.node, kept)
+
+    def recall_node(self) -> None:
+        """As a server said to an agent before this one, since the machine was started."""
+        kept = self._recall(None)
+        if kept is not None and kept.boot_id == boot_id():
+            self._apply(self._collector.node, kept)
 
     def _bounded(self, asked: RunMode, begun_s: float) -> Kept:
         if asked.mode is not Mode.DEBUG:
@@ -104,8 +124,7 @@ class RunModes:
         if (mode, kept.interval_ms) != (target.mode, target.interval_ms) or mode is Mode.PROD is not target.mode:
             target.set_mode(mode, kept.interval_ms)
             self._collector.wake()
-        if target.key is not None:
-            self._until[target.key] = kept.until_boot_s if mode is Mode.DEBUG else 0.0
+        self._until[target.key] = kept.until_boot_s if mode is Mode.DEBUG else 0.0
 
     def expire(self) -> None:
         """Back to prod, where the time is over."""
@@ -116,18 +135,18 @@ class RunModes:
                 target = self._collector.targets.get(key)
                 if target is not None:
                     target.set_mode(Mode.PROD, DEFAULT_INTERVAL_MS)
-                    _log.info("run %s is measured in mode prod again", key)
+                    _log.info("%s is measured in mode prod again", "the node" if key is None else f"run {key}")
 
-    def _keep(self, key: RunKey, kept: Kept) -> None:
+    def _keep(self, key: RunKey | None, kept: Kept) -> None:
         path = self._folder(key) / FILE
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(kept))
         except OSError as error:
-            _log.warning("cannot note the mode of run %s: %s", key, error)
+            _log.warning("cannot note the mode of %s: %s", "the node" if key is None else f"run {key}", error)
 
-    def _recall(self, key: RunKey) -> Kept | None:
+    def _recall(self, key: RunKey | None) -> Kept | None:
         try:
             return _decoder.decode((self._folder(key) / FILE).read_bytes())
         except (OSError, msgspec.DecodeError):

@@ -3,17 +3,28 @@
 import asyncio
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from lattice.agent.machine.state import AgentState
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
+from lattice.agent.telemetry.bpf.source import BpfSource
 from lattice.agent.telemetry.collector import Ask, Collector, Surroundings
 from lattice.agent.telemetry.gpus import GpuSource
 from lattice.agent.telemetry.modes import RunModes
 from lattice.agent.telemetry.push.pusher import Pusher, PushSettings
 from lattice.agent.telemetry.questions import TelemetryQuestions
 from lattice.agent.telemetry.reporting import Reporting
+from lattice.agent.telemetry.totals import RunTotals
 from lattice.ports.nodes.agents import RunKey
 from lattice.wire.pb import agent_pb2 as pb
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """What an administrator says about it."""
+
+    push: PushSettings | None = None  # where windows go; None = nowhere
+    without: frozenset[str] = frozenset()  # sources of figures that are not read
 
 
 class NodeTelemetry:
@@ -33,14 +44,52 @@ class NodeTelemetry:
         self.gpus = GpuSource(devices.gpu_count)
         self.collector.further = self.gpus.figures
         self.pusher: Pusher | None = None
-        self._modes = RunModes(self.collector, folders.path, lambda key: _started_s(state(), key))
-        self._questions = TelemetryQuestions(self.collector, post, self.sources)
+        self._without: dict[str, str] = {}
+        self.collector.kernel = BpfSource()
+        self._modes = RunModes(
+            self.collector,
+            lambda key: folders.state_dir if key is None else folders.path(key),
+            lambda key: _started_s(state(), key),
+        )
+        self._modes.recall_node()
+        self.totals = RunTotals(self.collector)
+        self._questions = TelemetryQuestions(self.collector, post, self.sources, self.missing, self._modes.set_node)
         self._reporting = Reporting(self.collector, self._questions, post)
 
     def sources(self) -> tuple[str, ...]:
         """Where the figures come from, as the node says it of itself."""
-        found = ("cgroup", "proc") if self.collector.has_groups else ("proc",)
-        return (*found, "nvml") if self.gpus.is_answering else found
+        kernel, collector = self.collector.kernel, self.collector
+        known = {
+            "bpf": kernel is not None and kernel.is_answering,
+            "cgroup": collector.has_groups and collector.reads_groups,
+            "proc": True,
+        }
+        return (*(name for name, is_read in known.items() if is_read), *self.gpus.sources)
+
+    def missing(self) -> tuple[str, ...]:
+        """Sources that this node does not have, with the reason."""
+        kernel = self.collector.kernel
+        reasons = dict(self._without)
+        if kernel is not None and kernel.problem:
+            reasons["bpf"] = kernel.problem
+        if not self.collector.has_groups:
+            reasons.setdefault("cgroup", "runs have no control groups here")
+        reasons |= self.gpus.problems()
+        return tuple(f"{name}: {why}" for name, why in reasons.items())
+
+    @property
+    def bpf_overhead_percent(self) -> float | None:
+        """CPU time of the kernel programs, in percent of one CPU; None where there are none."""
+        return self.collector.kernel.overhead_percent if self.collector.kernel is not None else None
+
+    def _leave_out(self, sources: frozenset[str]) -> None:
+        """These are not read, whether or not the node has them."""
+        self._without = dict.fromkeys(sorted(sources), "switched off by --telemetry-without")
+        if "bpf" in sources:
+            self.collector.kernel = None
+        if "cgroup" in sources:
+            self.collector.reads_groups = False
+        self.gpus.leave_out(sources)
 
     async def run(self) -> None:
         """Never returns."""
@@ -49,10 +98,11 @@ class NodeTelemetry:
             loops.append(self.pusher.run())
         await asyncio.gather(*loops)
 
-    def push_to(self, settings: PushSettings | None) -> None:
-        """Windows go to a store from now on; before `run`."""
-        if settings is not None:
-            self.pusher = Pusher(settings, self.collector)
+    def arrange(self, settings: TelemetrySettings) -> None:
+        """Before `run`."""
+        self._leave_out(settings.without)
+        if settings.push is not None:
+            self.pusher = Pusher(settings.push, self.collector)
 
     def heard(self, message: pb.ServerMessage) -> None:
         """Looks at every message, also at those for others."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lattice.agent.telemetry.collector import Collector, Target, Windows
 from lattice.agent.telemetry.memory import as_series
-from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode
+from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode, RunMode
 from lattice.core.model.telemetry.rates import Name
 from lattice.core.model.telemetry.windows import Window
 from lattice.ports.nodes.agents import RunKey
@@ -25,10 +25,14 @@ class TelemetryQuestions:
         collector: Collector,
         post: Callable[[pb.AgentMessage], None],
         sources: Callable[[], tuple[str, ...]],
+        missing: Callable[[], tuple[str, ...]] = tuple,
+        set_node: Callable[[RunMode], None] = lambda mode: None,
     ) -> None:
         self._collector = collector
         self._post = post
         self._sources = sources
+        self._missing = missing
+        self._set_node = set_node
         self._followers: dict[int, TelemetryAsk] = {}
         collector.listeners.append(self._windows)
         collector.ended.append(self._ended)
@@ -41,6 +45,8 @@ class TelemetryQuestions:
         if not message.HasField("ask_telemetry"):
             return False
         ticket, ask = message.ask_telemetry.ticket, TELEMETRY_ASK.read(message.ask_telemetry)
+        if ask.mode is not None and ask.key is None:
+            self._set_node(ask.mode)
         told = self.answer(ask)
         if ask.follow and not told.error and not told.ended:
             if len(self._followers) >= MAX_FOLLOWERS:
@@ -92,6 +98,7 @@ class TelemetryQuestions:
     def _of(self, target: Target | None) -> TelemetryTold:
         return TelemetryTold(
             sources=self._sources(),
+            missing=self._missing(),
             mode=target.mode if target is not None else Mode.PROD,
             interval_ms=target.interval_ms if target is not None else DEFAULT_INTERVAL_MS,
             now_ms=self._collector.now_ms(),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
@@ -21,6 +22,7 @@ SHIM_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 5.0
 MAX_STREAMS = 4
 MAX_NAMED = 64
+_RESET, _REGULAR = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # struct linger
 QUIET_S = 0.5  # an answer without a further byte for this many seconds is complete
 
 _log = logging.getLogger(__name__)
@@ -114,6 +116,8 @@ class BulkStreams:
         self._flights.setdefault(key, set()).add(flight)
         try:
             with contextlib.closing(writer):
+                # The kernel resets the connection when this process is killed: the work must not take what it got for all there was.
+                _close_by(writer, _RESET)
                 await _join(tunnel, reader, writer, flight)
         finally:
             self._flights[key].discard(flight)
@@ -196,6 +200,8 @@ async def _join(
         failed = next((task.exception() for task in done if task.exception() is not None), None)
         broken = pb.TunnelClosed(code="broken", text=str(failed) or "the connection broke") if failed else None
         tunnel.close(broken)
+        if tunnel.is_ended:
+            _close_by(writer, _REGULAR)
     finally:
         outward.cancel()
         inward.cancel()
@@ -207,6 +213,12 @@ async def _outward(tunnel: StreamTunnel, reader: asyncio.StreamReader, flight: F
         flight.outward()
         await tunnel.write(piece)
     tunnel.end()
+
+
+def _close_by(writer: asyncio.StreamWriter, linger: bytes) -> None:
+    """Whether the connection is reset when it is closed, or ends."""
+    with contextlib.suppress(OSError, AttributeError):
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 def _answer_soon(writer: asyncio.StreamWriter) -> None:
@@ -225,7 +237,7 @@ async def _inward(tunnel: StreamTunnel, writer: asyncio.StreamWriter, flight: Fl
     except TunnelEnded:
         writer.transport.abort()
         raise
-    if tunnel.is_closed:
+    if not tunnel.is_ended:
         writer.transport.abort()
         raise ConnectionAbortedError("closed by the client")
     if writer.can_write_eof():

@@ -40,6 +40,7 @@ class Permission(StrEnum):
     CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     ATTACH = "allocation:attach"  # a terminal inside it, as its user: the owner alone
+    SHARE_TERMINAL = "allocation:share"  # who may watch a terminal: the owner says
     STEER = "allocation:steer"  # input, signals, window and end of a step; of one that is no terminal with LAUNCH alone
     FORWARD = "allocation:forward"  # connections to its ports: the owner, and whom it shares them with
     READ_SERVICES = "service:read"  # names and endpoints of services
@@ -95,6 +96,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.CHANGE:          (_A, _T, _O, _O, _N, _N, _N, _O, _N, _N),
     Permission.LAUNCH:          (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
     Permission.ATTACH:          (_O, _O, _O, _O, _N, _N, _O, _O, _N, _N),
+    Permission.SHARE_TERMINAL:  (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
     Permission.STEER:           (_O, _O, _O, _O, _N, _N, _O, _O, _N, _N),
     Permission.FORWARD:         (_O, _O, _O, _O, _N, _N, _N, _O, _N, _N),
     Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N, _O, _N, _N),

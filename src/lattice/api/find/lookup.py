@@ -15,6 +15,8 @@ from lattice.wire.text.tasks import parse_task_set, positions_named
 from lattice.wire.work.allocations import AllocationView, allocation_view, group_state, group_view
 
 LARGEST = (1 << 63) - 1  # that a store can be asked for
+WITHHELD = "something is wrong with its data; its owner can read what"
+Record = Allocation | TaskGroup
 _HINT = "`lattice status` lists yours, `lattice status --all` everything that you may see"
 
 
@@ -117,7 +119,7 @@ def find_hot(context: Context, number: int) -> Found | None:
 
 def view_of(context: Context, found: Found, *, is_new: bool = False) -> AllocationView:
     """What the caller reads of it; a new one has no reason to wait yet."""
-    record = found.record
+    record = with_message(context, found.record)
     now_ms = context.services.clock.now_ms()
     explain = _nothing if is_new else context.services.scheduling.reason_for
     if isinstance(record, TaskGroup):
@@ -138,12 +140,37 @@ def view_of(context: Context, found: Found, *, is_new: bool = False) -> Allocati
         explained=explained,
         archived=found.is_archived,
         readiness=context.services.observations.readiness,
+        scaled=context.services.observations.scaling.get(record.number),
     )
 
 
+def with_message(context: Context, record: Record) -> Record:
+    """The record, without a message that names sources or results if the caller may not read its details.
+
+    Only messages of work with data are withheld, and of these only what can hold a path.
+    """
+    head = record.template if isinstance(record, TaskGroup) else record
+    if not (head.data or head.stages_out) or "/" not in head.message:
+        return record
+    if context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
+        return record
+    hidden = replace(head, message=WITHHELD)
+    return replace(record, template=hidden) if isinstance(record, TaskGroup) else hidden
+
+
 def staging_reason(context: Context, head: Allocation) -> str:
-    """Why work waits for its data; empty where only the leader knows."""
-    return "" if context.services.staging is None else context.services.staging.reason_for(head)
+    """Why work waits for its data; empty where only the leader knows. Who may not read its details learns no names of sources."""
+    if context.services.staging is None:
+        return ""
+    reason = context.services.staging.reason_for(head)
+    if context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
+        return reason
+    copies = (context.state.staging.copies.get(use.key) for use in head.data)
+    sources = sorted((copy.source for copy in copies if copy is not None), key=len, reverse=True)
+    for source in sources:
+        for text in (source, source.removeprefix("file://")):
+            reason = reason.replace(text, "its data")
+    return reason
 
 
 def _nothing(number: int) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from lattice.api.gateway.bodies import BodyReader
 from lattice.api.gateway.heads import (
@@ -44,8 +44,20 @@ class Asked(NamedTuple):
     drops_authorization: bool
 
 
+class Writer(Protocol):
+    """What the gateway needs of a connection, be it of its own listener or carried by another server."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def get_extra_info(self, name: str) -> Any: ...  # noqa: ANN401 - as asyncio says it
+
+
 class Exchange:
-    def __init__(self, work: Work, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scheme: str) -> None:
+    def __init__(self, work: Work, reader: asyncio.StreamReader, writer: Writer, scheme: str) -> None:
         self._work = work
         self._reader = reader
         self._writer = writer
@@ -94,14 +106,13 @@ class Exchange:
         except TunnelBroken as error:
             raise _Unanswered(str(error)) from None
         if asked.is_whole or head.is_upgrade:
-            is_framed = await self._answer(tunnel, asked)
-            return is_framed, is_framed and head.is_kept
+            return await self._answer(tunnel, asked)
         sending = asyncio.create_task(self._send_body(tunnel, asked.body))
         try:
-            is_framed = await self._answer(tunnel, asked)
+            is_good, is_kept = await self._answer(tunnel, asked)
             # A request whose body was not read to its end is not followed by another one, on either side.
             is_sent = sending.done() and not sending.cancelled() and sending.exception() is None
-            return is_framed and is_sent, is_framed and is_sent and head.is_kept
+            return is_good and is_sent, is_kept and is_sent
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -115,8 +126,11 @@ class Exchange:
                 raise TunnelBroken("more than the request, or less")
             await tunnel.write(data)
 
-    async def _answer(self, tunnel: Tunnel, asked: Asked) -> bool:
-        """Passes the answer on; whether both sides know its end, and the work keeps its connection."""
+    async def _answer(self, tunnel: Tunnel, asked: Asked) -> tuple[bool, bool]:
+        """Passes the answer on; whether the work's connection is good for another request, and whether the caller's is.
+
+        The caller's is whenever its head says so: a caller that was promised more sends the next request at once.
+        """
         text, rest = await _response_head(tunnel)
         try:
             response = parse_response(text)
@@ -129,7 +143,7 @@ class Exchange:
         if response.status == 101 and asked.head.is_upgrade:
             self._writer.write(shown + rest)
             await self._join(tunnel)
-            return False
+            return False, False
         reading = BodyReader(body)
         taken = reading.take(rest)
         self._writer.write(shown + rest[:taken])
@@ -138,11 +152,11 @@ class Exchange:
             rest = await tunnel.read()
             if not rest:
                 # The end of the connection is the end of such a body, and of the caller's connection.
-                return False
+                return False, False
             taken = reading.take(rest)
             self._writer.write(rest if taken == len(rest) else rest[:taken])
         await self._writer.drain()
-        return response.is_kept and taken == len(rest)
+        return response.is_kept and taken == len(rest), is_kept
 
     async def _join(self, tunnel: Tunnel) -> None:
         """From here on the bytes of both sides are passed on as they are."""
@@ -190,7 +204,7 @@ async def _response_head(tunnel: Tunnel) -> tuple[bytes, bytes]:
         text += piece
 
 
-async def drained(writer: asyncio.StreamWriter, data: bytes) -> None:
+async def drained(writer: Writer, data: bytes) -> None:
     with contextlib.suppress(OSError):
         writer.write(data)
         await writer.drain()

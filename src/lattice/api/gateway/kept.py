@@ -54,7 +54,7 @@ class KeptTunnels:
         """Keeps it, or closes it where there are enough."""
         found = self._kept.setdefault(key, [])
         if len(found) >= MAX_EACH or self._count >= MAX_KEPT or not tunnel.is_quiet:
-            tunnel.close()
+            _leave(tunnel)
             return
         found.append((self._now_s(), tunnel))
         self._count += 1
@@ -63,7 +63,7 @@ class KeptTunnels:
     def close(self) -> None:
         for found in self._kept.values():
             for _, tunnel in found:
-                tunnel.close()
+                _leave(tunnel)
         self._kept.clear()
         self._count = 0
 
@@ -79,7 +79,7 @@ class KeptTunnels:
             good = [each for each in found if each[0] > oldest_s and each[1].is_quiet]
             for each in found:
                 if each not in good:
-                    each[1].close()
+                    _leave(each[1])
             self._count -= len(found) - len(good)
             if good:
                 self._kept[key] = good
@@ -87,3 +87,9 @@ class KeptTunnels:
                 del self._kept[key]
         if self._count:
             self._plan()
+
+
+def _leave(tunnel: Tunnel) -> None:
+    """Ends it between two requests, so that the work sees a regular end and not a reset."""
+    tunnel.end()
+    tunnel.close()

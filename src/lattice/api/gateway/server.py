@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections.abc import Awaitable, Callable
 from socket import socket
 from urllib.parse import parse_qsl
 
-from lattice.api.gateway.exchange import Exchange, drained
+from lattice.api.gateway.exchange import Exchange, Writer, drained
 from lattice.api.gateway.heads import (
     COOKIE,
     MAX_HEAD,
@@ -45,6 +46,8 @@ _REASONS = {
 
 _log = logging.getLogger(__name__)
 
+Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
+
 
 class Gateway:
     """`start` on a bound socket, `serve` while this server leads, `stop`."""
@@ -54,6 +57,7 @@ class Gateway:
         self._work: Work | None = None
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
+        self._carry: Carry | None = None
 
     @property
     def scheme(self) -> str:
@@ -80,7 +84,23 @@ class Gateway:
                 task.cancel()
             await asyncio.gather(*self._open, return_exceptions=True)
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether this server leads, and pages are served here."""
+        return self._work is not None
+
+    def carry_by(self, carry: Carry | None) -> None:
+        """What takes connections to the leader while this server follows."""
+        self._carry = carry
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        carry = self._carry
+        await self.attend(reader, writer, None if carry is None else lambda: carry(reader, writer))
+
+    async def attend(
+        self, reader: asyncio.StreamReader, writer: Writer, elsewhere: Callable[[], Awaitable[bool]] | None = None
+    ) -> None:
+        """One connection, from its first request to its end; by `elsewhere`, if that takes it, while this server follows."""
         task = asyncio.current_task()
         if task is None or len(self._open) >= MAX_CONNECTIONS:
             writer.close()
@@ -88,6 +108,8 @@ class Gateway:
         self._open.add(task)
         try:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, TunnelBroken):
+                if self._work is None and elsewhere is not None and await elsewhere():
+                    return
                 is_first = True
                 while await self._exchange(reader, writer, HEAD_WITHIN_S if is_first else IDLE_S):
                     is_first = False
@@ -99,7 +121,7 @@ class Gateway:
             self._open.discard(task)
             writer.close()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, within_s: float) -> bool:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: Writer, within_s: float) -> bool:
         """One request; whether another may follow."""
         try:
             async with asyncio.timeout(within_s):
@@ -111,7 +133,7 @@ class Gateway:
             await _answer(writer, refusal.status, str(refusal))
         return False
 
-    async def _take(self, head: RequestHead, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _take(self, head: RequestHead, reader: asyncio.StreamReader, writer: Writer) -> bool:
         work = self.work
         if not is_same_origin(head, self.scheme) or is_asked_by_others(head):
             raise Refused(403, "a page of another origin may not ask this")
@@ -130,9 +152,7 @@ class Gateway:
         drops = is_by_token or _has_token(work, head)
         return await Exchange(work, reader, writer, self.scheme).run(head, grant, rest, body, drops_authorization=drops)
 
-    async def _grant(
-        self, work: Work, head: RequestHead, address: Address, writer: asyncio.StreamWriter
-    ) -> tuple[Grant, bool]:
+    async def _grant(self, work: Work, head: RequestHead, address: Address, writer: Writer) -> tuple[Grant, bool]:
         """By the browser's session or, without one, by the program's token; and whether it was that."""
         grant = work.tickets.session(head.cookie(), address.prefix)
         if grant is not None:
@@ -152,7 +172,7 @@ class Gateway:
         address: Address,
         path: str,
         query: str,
-        writer: asyncio.StreamWriter,
+        writer: Writer,
     ) -> None:
         redeemed = work.tickets.redeem(ticket, address.prefix)
         if redeemed is None:
@@ -182,7 +202,7 @@ def _check_host(work: Work, head: RequestHead, grant: Grant) -> None:
         raise Refused(421, f"this page has a host of its own; {_AGAIN}")
 
 
-async def _answer(writer: asyncio.StreamWriter, status: int, text: str, *headers: str) -> None:
+async def _answer(writer: Writer, status: int, text: str, *headers: str) -> None:
     body = f"{text}\n".encode()
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, 'See Other')}",
@@ -196,5 +216,5 @@ async def _answer(writer: asyncio.StreamWriter, status: int, text: str, *headers
     await drained(writer, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
 
 
-async def _redirect(writer: asyncio.StreamWriter, location: str, *headers: str) -> None:
+async def _redirect(writer: Writer, location: str, *headers: str) -> None:
     await _answer(writer, 303, "see there", f"Location: {location}", "Referrer-Policy: no-referrer", *headers)

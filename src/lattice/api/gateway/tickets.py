@@ -1,15 +1,24 @@
-"""Tickets that are good once and soon, and the sessions that they are exchanged for. In memory: another leader knows neither."""
+"""Tickets that are good once and soon, and the sessions that they are exchanged for.
+
+Tickets are in the memory of the leader that gave them. A session is signed with the cluster's secret and kept by the browser alone, so that the
+next leader knows it; what it allows is judged by the state of each request.
+"""
 
 import hashlib
+import hmac
 import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import msgspec
 
 TICKET_S = 60.0
 SESSION_S = 12 * 3600.0
 SHARED_SESSION_S = 3600.0
 MAX_TICKETS = 10_000
-MAX_SESSIONS = 50_000
+MAX_SESSION = 2_048  # characters
 SERVICES = "services"
 
 
@@ -52,13 +61,18 @@ def service_prefix(name: str) -> str:
     return f"/proxy/{SERVICES}/{name}"
 
 
-class Tickets:
-    """`now_s` is a clock that never goes back."""
+_decoder = msgspec.json.Decoder(tuple[float, Grant])
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
+
+class Tickets:
+    """`now_s` is a clock that never goes back, `wall_s` one that all servers share; `secret` is the cluster's own."""
+
+    def __init__(
+        self, now_s: Callable[[], float], secret: bytes = b"", wall_s: Callable[[], float] = time.time
+    ) -> None:
+        self._now_s, self._wall_s = now_s, wall_s
+        self._secret = hmac.digest(secret, b"gateway session", "sha256") if secret else secrets.token_bytes(32)
         self._tickets: dict[str, tuple[float, Grant]] = {}
-        self._sessions: dict[str, tuple[float, Grant]] = {}
 
     def issue(self, grant: Grant) -> str:
         return self._put(self._tickets, grant, TICKET_S, MAX_TICKETS)
@@ -68,21 +82,28 @@ class Tickets:
         found = self._tickets.pop(ticket, None)
         if found is None or found[0] <= self._now_s() or found[1].prefix != prefix:
             return None
-        return self._put(self._sessions, found[1], found[1].life_s, MAX_SESSIONS), found[1]
+        return self._signed(found[1]), found[1]
 
     def session(self, text: str, prefix: str) -> Grant | None:
         """What a session allows at this address; None for one that has ended or is another address's."""
-        found = self._sessions.get(text)
-        if found is None or found[1].prefix != prefix:
+        body, _, code = text.partition(".")
+        if len(text) > MAX_SESSION or not hmac.compare_digest(self._code(body).encode(), code.encode()):
             return None
-        if found[0] <= self._now_s():
-            del self._sessions[text]
+        try:
+            until_s, grant = _decoder.decode(urlsafe_b64decode(body))
+        except (ValueError, msgspec.DecodeError):
             return None
-        return found[1]
+        return grant if grant.prefix == prefix and until_s > self._wall_s() else None
+
+    def _signed(self, grant: Grant) -> str:
+        body = urlsafe_b64encode(msgspec.json.encode((self._wall_s() + grant.life_s, grant))).decode()
+        return f"{body}.{self._code(body)}"
+
+    def _code(self, body: str) -> str:
+        return hmac.digest(self._secret, body.encode(), "sha256").hex()
 
     def clear(self) -> None:
         self._tickets.clear()
-        self._sessions.clear()
 
     def _put(self, kept: dict[str, tuple[float, Grant]], grant: Grant, life_s: float, most: int) -> str:
         now_s = self._now_s()

@@ -135,7 +135,11 @@ def _output(message: ServerMessage, data: bytes) -> pb.TerminalOutput:
     match message:
         case Opened():
             opened = pb.TerminalOpened(
-                id=message.id, allocation=message.allocation, terminal=message.terminal, client=message.client
+                id=message.id,
+                allocation=message.allocation,
+                terminal=message.terminal,
+                client=message.client,
+                read_only=message.read_only,
             )
             return pb.TerminalOutput(opened=opened)
         case Position():

@@ -26,6 +26,7 @@ from lattice.api.operations.admin import notify as notifying
 from lattice.api.operations.checkpoints import checkpoints
 from lattice.api.operations.data import copies as data_copies
 from lattice.api.operations.data import moving as data_moving
+from lattice.api.operations.data import retention as data_retention
 from lattice.api.operations.nodes import admission, conformance, inventory, nodes
 from lattice.api.operations.nodes import cache as caching
 from lattice.api.operations.nodes import checks as node_checks
@@ -34,7 +35,9 @@ from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
-from lattice.api.operations.observe import diagnostics, figures, targets
+from lattice.api.operations.observe import alerts, diagnostics, figures, targets
+from lattice.api.operations.services import revisions
+from lattice.api.operations.telemetry import closer, comparing, diagnosing
 from lattice.api.operations.telemetry import metrics as telemetry
 from lattice.api.operations.web import links as web_links
 from lattice.api.operations.web import timeline as timelines
@@ -57,6 +60,7 @@ from lattice.wire.data.moving import MoverAsk, MoverReports
 from lattice.wire.nodes.imports import NodeImport
 from lattice.wire.slurm.commands import SlurmCommand
 from lattice.wire.work.dags import DagSubmission
+from lattice.wire.work.rollouts import ServiceRollback, ServiceUpdate
 from lattice.wire.work.steps import StepSubmission
 from lattice.wire.work.submissions import Submission
 
@@ -121,6 +125,21 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("DELETE", "/allocations/{id}/logs", logs.delete_logs, logs.DeleteLogsRequest, _P.CHANGE),
     _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),
     _row("POST", "/allocations/{id}/attach", terminals.attach, TerminalFields, _P.ATTACH, 201),
+    _row(
+        "POST",
+        "/allocations/{id}/steps/{step}/watchers",
+        terminals.share_terminal,
+        terminals.WatcherFields,
+        _P.SHARE_TERMINAL,
+        201,
+    ),
+    _row(
+        "DELETE",
+        "/allocations/{id}/steps/{step}/watchers/{user}",
+        terminals.unshare_terminal,
+        terminals.WatcherFields,
+        _P.SHARE_TERMINAL,
+    ),
     _row("GET", "/allocations/{id}/ports", ports.list_ports, PortsQuery, _P.FORWARD),
     _row("GET", "/allocations/{id}/ports/{port}/connect", ports.connect_port, PortQuery, _P.FORWARD),
     _row("POST", "/allocations/{id}/open", ports.open_port, OpenPort, _P.FORWARD, 201),
@@ -141,6 +160,21 @@ OPERATIONS: tuple[Operation, ...] = (
         telemetry.MetricsStreamQuery,
         _P.READ_OUTPUT,
     ),
+    *(
+        _row(
+            "GET",
+            f"/allocations/{{id}}/diagnostics{path}",
+            operation,
+            diagnosing.AllocationDiagnosticsQuery,
+            _P.READ_OUTPUT,
+        )
+        for path, operation in (
+            ("", diagnosing.diagnostics),
+            ("/network", diagnosing.network_diagnostics),
+            ("/storage", diagnosing.storage_diagnostics),
+        )
+    ),
+    _row("GET", "/compare", comparing.compare, comparing.CompareQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}/images", imaging.run_images, imaging.RunImagesQuery, _P.READ_DETAILS),
     _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
     _row("POST", "/allocations/{id}/signal", signalling.signal_allocation, signalling.SignalRequest, _P.CHANGE),
@@ -159,6 +193,9 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _row("GET", "/allocations/{id}/checkpoints", checkpoints.list_checkpoints, checkpoints.CheckpointsQuery, _P.READ),
     _row("GET", "/allocations/{id}/checkpoints/{n}", checkpoints.get_checkpoint, checkpoints.CheckpointQuery, _P.READ),
+    _row("POST", "/allocations/{id}/revisions", revisions.update_service, ServiceUpdate, _P.LAUNCH, 202),
+    _row("GET", "/allocations/{id}/revisions", revisions.list_revisions, revisions.RevisionsQuery, _P.READ),
+    _row("POST", "/allocations/{id}/rollback", revisions.roll_back_service, ServiceRollback, _P.CHANGE, 202),
     _row("PATCH", "/allocations/{id}", allocations.update, allocations.UpdateRequest, _P.CHANGE),
     _row("POST", "/sessions", sessions.create_session, Submission, _P.SUBMIT, 201),
     _row("GET", "/sessions", sessions.list_sessions, sessions.SessionQuery, _P.READ),
@@ -192,6 +229,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/nodes/{id}/metrics", telemetry.node_metrics, telemetry.NodeMetricsQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}/inventory", inventory.get_node_inventory, nodes.GetNode, _P.READ_NODES),
     _row("GET", "/nodes/{id}/events", node_events.node_events, node_events.NodeEventQuery, _P.READ_NODES),
+    _row("PUT", "/nodes/{id}/telemetry", closer.set_node_telemetry, closer.NodeTelemetryRequest, _P.CONTROL_NODES),
     _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.DrainRequest, _P.CONTROL_NODES),
     _row("POST", "/nodes/{id}/undrain", nodes.undrain_node, nodes.ControlNode, _P.CONTROL_NODES),
     _row("POST", "/nodes/{id}/disable", nodes.disable_node, nodes.ControlNode, _P.CONTROL_NODES),
@@ -238,6 +276,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/data/evict", data_copies.evict_data, data_copies.EvictRequest, _P.EVICT_DATA),
     _row("POST", "/data/work", data_moving.ask_for_data_work, MoverAsk, _P.MOVE_DATA),
     _row("POST", "/data/reports", data_moving.report_data_work, MoverReports, _P.MOVE_DATA),
+    _row("GET", "/retention", data_retention.list_retention, data_retention.RetentionQuery, _P.READ),
+    _row("POST", "/retention/keep", data_retention.keep_retained, data_retention.KeepRequest, _P.CHANGE),
     _row("GET", "/cache", caching.cache_status, caching.CacheQuery, _P.READ_NODES),
     _row("POST", "/cache/warm", caching.warm_cache, caching.WarmCache, _P.CONTROL_NODES),
     _row("POST", "/cache/evict", caching.evict_image, caching.CacheEviction, _P.CONTROL_NODES),
@@ -278,6 +318,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/settings/{key}", cluster.get_setting, cluster.GetSetting, _P.READ_SETTINGS),
     _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),
     _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
+    _row("GET", "/alerts", alerts.list_alerts, NoParameters, _P.READ_SCHEDULER),
     _row("GET", "/metrics/history", figures.figure_history, figures.FigureQuery, _P.READ_FIGURES),
     _row(
         "GET",

@@ -22,6 +22,8 @@ from lattice.ports.site.identity import Identity, Unauthenticated
 
 # A request that cannot be repeated takes a connection that was used this recently, and makes one otherwise.
 SURE_S = 1.0
+# How many times, and with what pause, a request to a service is tried while none of its instances takes a connection.
+HELD_ROUNDS, HELD_ROUND_S = 25, 0.2
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class _Link:
     key: tuple[object, ...]
     owner: "PortWork"
     endpoint: Endpoint | None = None
+    begun_s: float = 0.0
     _has_failed: bool = field(default=False, init=False)
 
     def failed(self) -> None:
@@ -39,6 +42,8 @@ class _Link:
 
     def done(self, *, is_good: bool) -> None:
         self.owner.finished(self.tunnel if is_good else None, self.key, self.endpoint, has_failed=self._has_failed)
+        if self.endpoint is not None:
+            self.owner.counted(self.endpoint, self.begun_s)
         if not is_good:
             self.tunnel.close()
 
@@ -53,6 +58,7 @@ class PortWork:
         now_s = services.clock.monotonic_s
         self._kept = KeptTunnels(now_s, lambda delay_s, call: asyncio.get_running_loop().call_later(delay_s, call))
         self.spreading = Spreading(now_s)
+        self._requests = services.observations.requests
 
     async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
         try:
@@ -118,6 +124,18 @@ class PortWork:
         return _Link(tunnel, key, self)
 
     async def _connect_service(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:
+        """Nothing is sent before there is a connection, so a request may wait for an instance that does not listen yet."""
+        begun_s = self._services.clock.monotonic_s()
+        for wait in range(HELD_ROUNDS):
+            try:
+                return await self._try_service(grant, begun_s, is_safe=is_safe, is_again=is_again)
+            except Refused as refusal:
+                if refusal.status not in (502, 503) or wait == HELD_ROUNDS - 1 or self._services.ports is None:
+                    raise
+            await asyncio.sleep(HELD_ROUND_S)
+        raise AssertionError("the last round answers or refuses")
+
+    async def _try_service(self, grant: Grant, begun_s: float, *, is_safe: bool, is_again: bool) -> Link:
         tried: list[Endpoint] = []
         told = "no instance of it is ready"
         for _ in range(3):
@@ -135,7 +153,8 @@ class PortWork:
                 self.spreading.done(endpoint, has_failed=False)
                 raise
             else:
-                return _Link(tunnel, key, self, endpoint)
+                self._requests.begun(endpoint.number, endpoint.run, begun_s)
+                return _Link(tunnel, key, self, endpoint, begun_s)
         raise Refused(502 if tried else 503, f"{grant.name}: {told}")
 
     def endpoints(self, tenant: str, name: str, user: str) -> list[Endpoint]:
@@ -171,6 +190,11 @@ class PortWork:
             self._kept.keep(key, tunnel)
         if endpoint is not None:
             self.spreading.done(endpoint, has_failed=has_failed)
+
+    def counted(self, endpoint: Endpoint, begun_s: float) -> None:
+        """For those who scale the service: a request is over."""
+        now_s = self._services.clock.monotonic_s()
+        self._requests.ended(endpoint.number, endpoint.run, now_s, now_s - begun_s)
 
     def close(self) -> None:
         """Another server leads from now on."""

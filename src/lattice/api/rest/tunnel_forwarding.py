@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import ssl
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from lattice.api.rest.exchange import HOP, LeaderLost
-from lattice.api.rest.lines import HEAD, Line, LineBroken
+from lattice.api.rest.lines import HEAD, LineBroken
 
 CONNECT_S = 1.0
 ANSWER_S = 20.0
@@ -23,6 +23,20 @@ class Refusal(NamedTuple):
     body: bytes
 
 
+class Carried(Protocol):
+    """The other end of what is carried."""
+
+    async def read(self) -> bytes:
+        """Whatever has come; nothing at the end."""
+        ...
+
+    async def write(self, *pieces: bytes) -> None:
+        """Raises LineBroken."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class LeaderLine:
     """A connection to the leader that it has upgraded."""
 
@@ -30,7 +44,7 @@ class LeaderLine:
         self._reader = reader
         self._writer = writer
 
-    async def carry(self, line: Line) -> None:
+    async def carry(self, line: Carried) -> None:
         """Carries both directions until either side is gone."""
         tasks = [asyncio.create_task(part) for part in (self._to_client(line), self._to_leader(line))]
         try:
@@ -45,12 +59,12 @@ class LeaderLine:
     def close(self) -> None:
         self._writer.close()
 
-    async def _to_client(self, line: Line) -> None:
+    async def _to_client(self, line: Carried) -> None:
         with contextlib.suppress(OSError, LineBroken):
             while piece := await self._reader.read(_PIECE):
                 await line.write(piece)
 
-    async def _to_leader(self, line: Line) -> None:
+    async def _to_leader(self, line: Carried) -> None:
         with contextlib.suppress(OSError):
             while piece := await line.read():
                 self._writer.write(piece)

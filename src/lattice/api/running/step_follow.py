@@ -2,16 +2,18 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 
 from msgspec import Struct
 
 from lattice.api.errors import ApiError
-from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable
+from lattice.ports.nodes.agents import AgentUnreachable, OutputPiece, OutputUnavailable
 from lattice.ports.nodes.steps import StepService, StepView
+from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.wire.agents.journals import whole_records
 
+Stored = Callable[[str, int], AsyncIterator[OutputPiece]]  # node and position
 AHEAD = 64  # pieces that wait for a slow caller
 AGAIN_S = 0.1
 
@@ -41,9 +43,19 @@ class StepResult(Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...]
 
 
-def parse_places(text: str) -> dict[int, int]:
-    """Places as a caller hands them back: `0:1234,3:99`."""
-    places = {}
+class Places(dict[int, int]):
+    """How far each node was read; other nodes are read from `beginning`: 0, or negative: this number of bytes before the end."""
+
+    beginning = 0
+
+
+def parse_places(text: str) -> Places:
+    """Places as a caller hands them back: `0:1234,3:99`; `recent:65536` begins with about the newest 65536 bytes of each node."""
+    places = Places()
+    word, _, count = text.partition(":")
+    if word == "recent" and count.isascii() and count.isdigit() and len(count) < 10:
+        places.beginning = -int(count)
+        return places
     try:
         for piece in text.split(",") if text else ():
             node, _, place = piece.partition(":")
@@ -54,16 +66,19 @@ def parse_places(text: str) -> dict[int, int]:
 
 
 class StepFollower:
-    """`look` returns the current state of the step, None when it is no longer known; `is_ready` whether this server leads."""
+    """`look` returns the current state of the step, None when it is no longer known; `is_ready` whether this server leads.
+    `stored` reads what the object store has of a node's journal, for what the node has dropped, or when it is gone."""
 
     def __init__(
         self,
         service: StepService,
         view: StepView,
-        places: dict[int, int],
+        places: Places,
         look: Callable[[], StepView | None],
         is_ready: Callable[[], bool],
+        stored: Stored | None = None,
     ) -> None:
+        self._stored = stored
         self._service = service
         self._view = view
         self._places = places
@@ -95,24 +110,36 @@ class StepFollower:
                 await finished
 
     async def _read(self, place: int, node: str) -> None:
-        offset = self._places.get(place, 0)
+        offset = self._places.get(place, self._places.beginning)
         while True:
             # Asked before reading: what was written before the end is then seen.
             was_over = self._is_over(node)
+            begun = offset
             try:
                 offset = await self._read_on(place, node, offset)
             except (AgentUnreachable, OutputUnavailable):
-                if was_over or not self._is_ready():
+                if was_over:
+                    await self._from_store(place, node, max(0, self._places.get(place, 0)))
+                    return
+                if not self._is_ready():
                     return
                 await asyncio.sleep(AGAIN_S)
-                offset = self._places.get(place, 0)
+                offset = self._places.get(place, self._places.beginning)
             else:
+                if was_over and offset == begun:
+                    await self._from_store(
+                        place, node, max(0, offset)
+                    )  # the node has nothing, or has forgotten the step
                 return
 
     async def _read_on(self, place: int, node: str, offset: int) -> int:
         view = self._view
         rest = b""
         async for piece in self._service.read(node, view.number, view.run, view.step, offset=offset):
+            if offset < 0:
+                offset = piece.offset
+            if piece.offset > offset + len(rest):
+                rest, offset = b"", await self._from_store(place, node, offset, piece.offset)
             if piece.offset > offset + len(rest):
                 lost = piece.offset - offset
                 rest, offset = b"", piece.offset
@@ -125,6 +152,27 @@ class StepFollower:
                 rest, offset = rest[size:], offset + size
                 self._places[place] = offset
                 await self._pieces.put(StepOutput(node=place, next=offset, data=data))
+        return offset
+
+    async def _from_store(self, place: int, node: str, offset: int, upto: int | None = None) -> int:
+        """What the store has from `offset` to before `upto`; how far that went. Raises nothing: what cannot be read is missing."""
+        if self._stored is None:
+            return offset
+        rest = b""
+        with suppress(ObjectStoreError):
+            async for piece in self._stored(node, offset):
+                if upto is not None and piece.offset >= upto:
+                    break
+                if piece.offset > offset + len(rest):
+                    await self._pieces.put(StepGap(node=place, next=piece.offset, bytes=piece.offset - offset))
+                    rest, offset = b"", piece.offset
+                rest += piece.data if upto is None else piece.data[: upto - piece.offset]
+                size = whole_records(rest)
+                if size:
+                    data = base64.b64encode(rest[:size]).decode()
+                    rest, offset = rest[size:], offset + size
+                    self._places[place] = offset
+                    await self._pieces.put(StepOutput(node=place, next=offset, data=data))
         return offset
 
     def _is_over(self, node: str) -> bool:

@@ -6,9 +6,21 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
 from lattice.api.limits import OUTPUT_PIECE_BYTES
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.agents import OutputPiece
+from lattice.ports.nodes.steps import StepView
 from lattice.ports.quorum.object_store import ObjectMissing, ObjectStore, ObjectStoreError
-from lattice.wire.files.chunks import BadChunk, Place, deletion_mark, place_of, unpack
+from lattice.wire.files.chunks import (
+    PACKED_BYTES,
+    BadChunk,
+    Place,
+    deletion_mark,
+    place_of,
+    run_prefix,
+    step_stream,
+    unpack,
+)
 
 _TAIL_BLOCK = 64 << 10
 
@@ -49,7 +61,8 @@ class StoredOutput:
 
     async def _chunk(self, place: Place) -> OutputPiece:
         try:
-            packed = await self._objects.get(f"{self._prefix}/{place.name}")
+            # Nodes store these themselves, and nothing limits how much they send.
+            packed = await self._objects.get(f"{self._prefix}/{place.name}", length=PACKED_BYTES)
             data, marks = await asyncio.to_thread(unpack, place, packed)
         except BadChunk as error:
             raise ObjectStoreError(f"{self._prefix}/{place.name} is damaged: {error}") from error
@@ -94,6 +107,21 @@ class StoredOutput:
             return int(await self._objects.get(f"{self._file}.base"))
         except (ObjectMissing, ValueError):
             return 0
+
+
+async def stored_journal(
+    objects: ObjectStore, allocation: Allocation, view: StepView, node: str, offset: int
+) -> AsyncGenerator[OutputPiece, None]:
+    """What the store has of a step's journal on a node, from a position on; nothing of what was deleted. Raises ObjectStoreError."""
+    run = run_prefix(allocation.tenant, allocation.project, allocation_id(allocation.number), view.run)
+    stored = StoredOutput(objects, f"{run}/{step_stream(view.step)}/{node}", f"{run}/{step_stream(view.step)}/whole")
+    for prefix in (run, run.rpartition("/")[0]):
+        with suppress(ObjectMissing):
+            await objects.size(deletion_mark(prefix))
+            return
+    async with aclosing(stored.pieces(offset=offset)) as pieces:
+        async for piece in pieces:
+            yield piece
 
 
 def _from(places: list[Place], offset: int, since_ms: int | None) -> list[Place]:

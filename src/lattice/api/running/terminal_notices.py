@@ -92,14 +92,17 @@ class Notices:
         return f"Allocation preempted. Session suspended. Use '{way}' to reconnect after rescheduling."
 
 
-async def with_notices(pieces: AsyncGenerator[P, None], notices: Notices) -> AsyncGenerator[P | StepNotice, None]:
-    """The pieces as they come, and the notices between them."""
+async def with_notices(
+    pieces: AsyncGenerator[P, None], notices: Notices, judge: Callable[[], None]
+) -> AsyncGenerator[P | StepNotice, None]:
+    """The pieces as they come, and the notices between them. `judge` raises ApiError when the client may see no more."""
     upcoming: asyncio.Task[P | None] | None = None
     async with aclosing(pieces):
         try:
             while True:
                 upcoming = upcoming or asyncio.create_task(_next(pieces))
                 await asyncio.wait((upcoming,), timeout=LOOK_EVERY_S)
+                judge()
                 for notice in notices.take():
                     yield notice
                 if upcoming.done():

@@ -36,6 +36,7 @@ MAX_AGAIN_S = 1.0
 GIVE_UP_S = 60.0  # without any answer
 HELD_INPUT_BYTES = 1 << 20
 OUTPUT_STREAMS = (1, 2)
+READ_ONLY = "You watch the terminal of somebody else: nothing that you type is passed on."
 
 Send = Callable[[ServerMessage, bytes], Awaitable[None]]
 
@@ -75,6 +76,7 @@ class TerminalBridge:
         self._send = send
         self._client = start.client or secrets.token_hex(8)
         self._at = ""  # /allocations/a17/steps/3, once it is open
+        self._is_watched = False  # not the caller's own
         self._place = start.after
         self._offset = start.offset
         self._typed = bytearray()  # and not taken yet
@@ -126,8 +128,17 @@ class TerminalBridge:
                 fields |= {"node": start.node, "command": start.command}
             step = await self._patient("POST", self._path, fields, request_id)
         self._at = f"/allocations/{quote(step['allocation'])}/steps/{step['step']}"
-        opened = Opened(id=step["id"], allocation=step["allocation"], terminal=step["step"], client=self._client)
-        await self._send(opened, b"")
+        self._is_watched = bool(step.get("read_only"))
+        await self._send(
+            Opened(
+                id=step["id"],
+                allocation=step["allocation"],
+                terminal=step["step"],
+                client=self._client,
+                read_only=self._is_watched,
+            ),
+            b"",
+        )
         return start.terminal is None and not is_session
 
     async def _patient(self, method: str, path: str, fields: object = None, request_id: str = "") -> Any:  # noqa: ANN401 - JSON
@@ -191,8 +202,15 @@ class TerminalBridge:
     # Input.
 
     async def _hear(self, incoming: AsyncIterator[ClientMessage]) -> None:
+        is_told = False
         async for message in incoming:
             match message:
+                case bytes() | Signal() if self._is_watched:
+                    if not is_told:
+                        await self._send(Notice(READ_ONLY), b"")
+                    is_told = True
+                case Resize() if self._is_watched:
+                    pass
                 case bytes():
                     self._typed += message
                     self._news.set()

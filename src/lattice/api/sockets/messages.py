@@ -82,12 +82,14 @@ _decode = msgspec.json.Decoder(StdinData | Resize | Signal | Keepalive).decode
 
 
 class Opened(Struct, frozen=True, tag="opened"):
-    """Comes first. `terminal` and `client` are what to ask for after the connection was lost."""
+    """Comes first. `terminal` and `client` are what to ask for after the connection was lost; at a terminal that is
+    `read_only` nothing is passed on."""
 
     id: str
     allocation: str
     terminal: int
     client: str
+    read_only: bool = False
 
 
 class Position(Struct, frozen=True, tag="position"):

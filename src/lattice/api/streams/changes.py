@@ -57,6 +57,9 @@ OfAllocation = (
     | ev.NodeJoined
     | ev.NodeLeft
     | ev.PartChanged
+    | ev.ServiceRevised
+    | ev.RolloutChanged
+    | ev.InstanceRenewed
     | ev.AllocationStarted
     | ev.AllocationStopping
     | ev.AllocationEnded
@@ -90,10 +93,13 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
     ev.NodeJoined: ("node_joined", None),
     ev.NodeLeft: ("node_left", None),
     ev.PartChanged: ("restarting", None),
+    ev.ServiceRevised: ("revised", None),
+    ev.RolloutChanged: ("rollout", None),
+    ev.InstanceRenewed: ("instance_renewed", None),
     ev.AllocationStarted: ("started", _A.RUNNING),
     ev.AllocationStopping: ("stopping", _A.STOPPING),
     ev.AllocationEnded: ("ended", None),
-    ev.AllocationRequeued: ("requeued", _A.PENDING),
+    ev.AllocationRequeued: ("requeued", None),  # Pending, or Suspended
     ev.AllocationHeld: ("held", None),
     ev.AllocationReleased: ("released", None),
     ev.AllocationUpdated: ("updated", None),
@@ -104,6 +110,8 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
 # Events that change no visible state.
 SILENT = (
     ev.StepsRecorded,  # shown with their allocation
+    ev.TerminalShared,  # its owner's own business
+    ev.CheckpointRevised,  # what follows the checkpoint is shown when it does
     ev.CheckpointAdvanced,  # one node of several; the allocation's own change follows
     ev.InstancesWanted,  # the nodes that come and go are shown
     ev.TaskReleased,  # a pending task is pending still
@@ -135,14 +143,19 @@ SILENT = (
     ev.CopyForgotten,
     ev.SnapshotRecorded,
     ev.LevelRaised,
+    ev.UpgradeChanged,  # the nodes it drains tell
     ev.EvictionBegan,  # its victims tell
     ev.EvictionChanged,
     ev.EvictionEnded,
 )
 
+_OF_INSTANCE = (ev.PartChanged, ev.NodeLeft, ev.NodeJoined, ev.InstanceRenewed)
+
 # Events after which an allocation may be in the registry, out of it, or there with other endpoints.
 OF_SERVICES = (
     ev.PartChanged,
+    ev.InstanceRenewed,
+    ev.NodeLeft,
     ev.AllocationStarted,
     ev.AllocationStopping,
     ev.AllocationEnded,
@@ -251,6 +264,9 @@ class ChangeRing:
             case (
                 ev.AllocationPlaced()
                 | ev.PartChanged()
+                | ev.ServiceRevised()
+                | ev.RolloutChanged()
+                | ev.InstanceRenewed()
                 | ev.NodeJoined()
                 | ev.NodeLeft()
                 | ev.AllocationStarted()
@@ -304,7 +320,7 @@ class ChangeRing:
             if group is not None:
                 self._keep_group(index, at, kind[0], group)
             return
-        about = _of_instance(event.part) if isinstance(event, ev.PartChanged | ev.NodeLeft | ev.NodeJoined) else {}
+        about = _of_instance(event.part) if isinstance(event, _OF_INSTANCE) else {}
         self._keep(_change(index, at, kind[0], kind[1] or record.state, record, **about))
         if record.group:
             self._touched.add(record.group)

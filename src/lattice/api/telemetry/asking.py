@@ -28,12 +28,17 @@ MAX_METRICS = 64
 
 
 class Heard(Struct, kw_only=True):
-    """What the nodes answered; `sources` is what they read."""
+    """What the nodes or the store answered. `sources` is what nodes read, `note` why it is they who answer."""
+
+    source: str = "agents"
+    note: str = ""
+    resolution_ms: int = 0  # of the store's answer
 
     measured: list[Measured] = []
     unreachable: list[str] = []
     refusals: list[str] = []
     sources: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     mode: Mode = Mode.PROD
     interval_ms: int = 0
     now_ms: dict[str, int] = {}
@@ -103,6 +108,7 @@ async def ask_nodes(
 def heard_of(answers: dict[str, TelemetryTold | None]) -> Heard:
     heard = Heard(measured=[], unreachable=[], refusals=[], now_ms={})
     sources: dict[str, None] = {}
+    missing: dict[str, None] = {}
     for node, told in answers.items():
         if told is None:
             heard.unreachable.append(node)
@@ -112,7 +118,8 @@ def heard_of(answers: dict[str, TelemetryTold | None]) -> Heard:
             heard.measured += [measured_of(node, series) for series in told.series]
             heard.now_ms[node] = told.now_ms
             sources |= dict.fromkeys(told.sources)
+            missing |= dict.fromkeys(told.missing)
             if told.mode is not Mode.PROD or not heard.interval_ms:
                 heard.mode, heard.interval_ms = told.mode, told.interval_ms
-    heard.sources = tuple(sources)
+    heard.sources, heard.missing = tuple(sources), tuple(missing)
     return heard

@@ -1,12 +1,14 @@
 """The streams of several nodes as one: windows as they end, and alerts."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.api.answers import ServerEvent
+from lattice.api.telemetry.rows import Measured
 from lattice.core.model.telemetry.catalogue import METRICS
+from lattice.core.model.telemetry.modes import Mode
 from lattice.ports.nodes.agents import AgentUnreachable
 from lattice.ports.nodes.telemetry import MetricAlert, MetricSeries, TelemetryAsk, TelemetryLinks, TelemetryTold
 from lattice.wire.text.times import rfc3339
@@ -124,6 +126,30 @@ def events_of(node: str, told: TelemetryTold, *, alerts_only: bool) -> list[Even
         )
         events.append(ServerEvent(view, event="figures"))
     return events
+
+
+def past_events(measured: Iterable[Measured], mode: Mode, now_ms: int) -> list[Event]:
+    """Windows that have ended, oldest first, each with all that a node measured in it."""
+    windows: dict[tuple[int, int, str], list[FigureView]] = {}
+    for each in measured:
+        for window in each.windows:
+            if window.at_ms + window.length_ms <= now_ms:
+                figure = FigureView(
+                    metric=each.metric,
+                    unit=METRICS[each.metric].unit,
+                    device=each.device or None,
+                    **{name: getattr(window, name) for name in ("mean", "p50", "p95", "p99", "max", "count")},
+                )
+                windows.setdefault((window.at_ms, window.length_ms, each.node), []).append(figure)
+    return [
+        ServerEvent(
+            FiguresView(
+                node=node, at=rfc3339(at_ms) or "", length_s=length_ms / 1000, mode=mode.value, figures=tuple(figures)
+            ),
+            event="figures",
+        )
+        for (at_ms, length_ms, node), figures in sorted(windows.items())
+    ]
 
 
 def _figure(series: MetricSeries, at: int) -> FigureView:

@@ -108,11 +108,6 @@ def _mean(windows: Iterable[Window]) -> float:
 def _points(metric: str, group: list[Measured]) -> tuple[MetricPoint, ...]:
     if len(group) == 1:
         return tuple(_point(window) for window in group[0].windows)
-    # Windows begin at multiples of their length on every node.
-    together: dict[tuple[int, int], list[Window]] = {}
-    for each in group:
-        for window in each.windows:
-            together.setdefault((window.at_ms, window.length_ms), []).append(window)
     return tuple(
         MetricPoint(
             at=rfc3339(at_ms) or "",
@@ -124,8 +119,31 @@ def _points(metric: str, group: list[Measured]) -> tuple[MetricPoint, ...]:
             max=None,
             count=sum(window.count for window in windows),
         )
-        for (at_ms, length_ms), windows in sorted(together.items())
+        for (at_ms, length_ms), windows in _together(group)
     )
+
+
+def _together(group: Iterable[Measured]) -> list[tuple[tuple[int, int], list[Window]]]:
+    """By time. Windows begin at multiples of their length on every node."""
+    found: dict[tuple[int, int], list[Window]] = {}
+    for each in group:
+        for window in each.windows:
+            found.setdefault((window.at_ms, window.length_ms), []).append(window)
+    return sorted(found.items())
+
+
+def means_over_time(measured: Iterable[Measured]) -> dict[str, list[tuple[int, int, float]]]:
+    """Of each metric, over all nodes and devices: where a window begins, how long it is, and the mean in it."""
+    groups: dict[str, list[Measured]] = {}
+    for each in measured:
+        groups.setdefault(each.metric, []).append(each)
+    return {
+        metric: [
+            (at_ms, length_ms, _known(merged(metric, (window.mean for window in windows))))
+            for (at_ms, length_ms), windows in _together(group)
+        ]
+        for metric, group in groups.items()
+    }
 
 
 def _point(window: Window) -> MetricPoint:

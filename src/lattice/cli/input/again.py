@@ -1,6 +1,7 @@
 """From a recorded allocation back to a submission, with what a person wants to change."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from msgspec import UNSET
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError
 from lattice.cli.input.exposure import exposed_text
+from lattice.cli.input.probes import probe_text
 from lattice.cli.input.submission import SubmitOptions, build_submission
 from lattice_sdk.models.records import (
     FAILED,
@@ -19,7 +21,7 @@ from lattice_sdk.models.records import (
     ResourceRequest,
     Submission,
 )
-from lattice_sdk.models.runs import ContainerInfo, ImageInfo
+from lattice_sdk.models.runs import ContainerInfo, ImageInfo, Scaling
 
 LINEAGE = "resubmit_of"  # the tag that names the allocation it was made from
 ONE_PAGE = 10_000
@@ -89,6 +91,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "requeue": allocation.requeue or None,
         "max_requeue": allocation.max_requeue,
         "lifecycle": allocation.lifecycle,
+        **_service(allocation, details),
         "per_node": details.per_node,
         "mutex": allocation.mutex,
         "env": [f"{name}={value}" for name, value in (details.environment or {}).items()],
@@ -105,6 +108,34 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "expose": [exposed_text(each) for each in allocation.expose],
         **files,
         "open_mode": "" if output is UNSET or not any(files.values()) else output.mode,
+    }
+
+
+def _service(allocation: Allocation, details: Details) -> dict[str, Any]:
+    """What keeps it alive, and how it is asked and stopped; nothing of work that ends."""
+    if allocation.service is UNSET:
+        return {}
+    return {
+        "restart": allocation.service.restart or None,
+        "drain": f"{details.drain_s:.0f}s",
+        **{f"{probe.kind}_probe": probe_text(probe) for probe in details.probes},
+        **_scaling(allocation.service.scaling),
+    }
+
+
+def _scaling(scaling: Scaling | None) -> dict[str, Any]:
+    if scaling is None:
+        return {}
+    return {
+        "min_nodes": scaling.min_nodes,
+        "max_nodes": scaling.max_nodes,
+        "scale_metric": scaling.metric,
+        "scale_target": f"{Decimal(repr(scaling.target)):f}",  # every digit, and no exponent
+        "scale_up_window": f"{scaling.scale_up_window_s}s",
+        "scale_down_window": f"{scaling.scale_down_window_s}s",
+        "scale_down_threshold": scaling.scale_down_threshold,
+        "scale_interval": f"{scaling.evaluation_interval_s}s",
+        "scale_cooldown": f"{scaling.cooldown_period_s}s",
     }
 
 

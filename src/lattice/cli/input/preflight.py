@@ -44,11 +44,20 @@ def surprises(submission: Submission, context: Context) -> list[str]:
     return found
 
 
+def _interpreter(script: str) -> list[str]:
+    """What the first line of a script names; behind `env` the program that it looks for."""
+    first = script.partition("\n")[0]
+    words = first[2:].split() if first.startswith("#!") else []
+    if len(words) > 1 and os.path.basename(words[0]) == "env" and not words[1].startswith("-"):
+        return words[1:]
+    return words
+
+
 def _missing_program(submission: Submission) -> str:
     """The program that would be started; empty when it is here, or when a shell finds it."""
     from shutil import which
 
-    words = submission.entrypoint
+    words = _interpreter(submission.script) if submission.script else submission.entrypoint
     if not isinstance(words, list) or not words:
         return ""
     program = words[0]

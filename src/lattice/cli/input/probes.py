@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from lattice.cli.errors import UsageError
-from lattice_sdk.models.runs import ProbeRequest
+from lattice_sdk.models.runs import Probe, ProbeRequest
 
 _NUMBERS = {
     "period": "period_secs",
@@ -26,8 +26,8 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
     while "," in rest:
         head, _, last = rest.rpartition(",")
         name, equals, value = last.partition("=")
-        if not equals or name not in _NUMBERS:
-            break
+        if not equals or name not in _NUMBERS or _NUMBERS[name] in numbers:
+            break  # the rest is the path, which may have commas too
         if not (value.isascii() and value.isdigit()):
             raise UsageError(f'{flag}: {name}="{value}" is no whole number', hint=_HINT)
         numbers[_NUMBERS[name]] = int(value)
@@ -36,3 +36,11 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
     if not (port.isascii() and port.isdigit()):
         raise UsageError(f'{flag}: "{port}" is no port', hint=_HINT)
     return replace(ProbeRequest(probe_type=how, port=int(port), path=slash + path), **numbers)
+
+
+def probe_text(probe: Probe) -> str:
+    """As the flag takes it."""
+    return (
+        f"{probe.type}:{probe.port}{probe.path},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"
+        f"failures={probe.failure_threshold},successes={probe.success_threshold}"
+    )

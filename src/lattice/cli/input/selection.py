@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lattice.cli.arranged import Arranged, add_arranged
+from lattice.cli.arranged import add_arranged
 from lattice.cli.context import Context
+from lattice.cli.output import Arranged
 from lattice_sdk.models.records import AllocationFilter
 
 

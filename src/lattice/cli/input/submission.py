@@ -49,6 +49,15 @@ class SubmitOptions:
     requeue: str | None = None
     max_requeue: int | None = None
     lifecycle: str = "bounded"
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    scale_metric: str = ""
+    scale_target: str | None = None
+    scale_up_window: str | None = None
+    scale_down_window: str | None = None
+    scale_down_threshold: float | None = None
+    scale_interval: str | None = None
+    scale_cooldown: str | None = None
     per_node: bool | None = None
     hold: bool = False
     begin: str | None = None
@@ -63,6 +72,7 @@ class SubmitOptions:
     tools_uenv: str = ""
     scratch: str = ""
     data_mount: tuple[str, ...] = ()
+    stage_out: tuple[str, ...] = ()
     image: str = ""
     mount: tuple[str, ...] = ()
     container_writable: bool = False
@@ -194,11 +204,14 @@ def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions
 
 
 def _data(options: SubmitOptions) -> DataRequest | None:
-    if not options.data_mount:
+    if not options.data_mount and not options.stage_out:
         return None
-    from lattice.cli.input.data import parse_mount
+    from lattice.cli.input.data import parse_mount, parse_stage_out
 
-    return DataRequest(mounts=[parse_mount(text) for text in options.data_mount])
+    return DataRequest(
+        mounts=[parse_mount(text) for text in options.data_mount],
+        stage_out=[parse_stage_out(text) for text in options.stage_out],
+    )
 
 
 def _umask() -> int | None:
@@ -263,6 +276,15 @@ def _lifecycle(options: SubmitOptions) -> LifecycleRequest:
         requeue=None if options.requeue is None else options.requeue.replace("-", "_"),
         max_requeue=options.max_requeue,
         restart=None if options.restart is None else options.restart.replace("-", "_"),
+        min_nodes=options.min_nodes,
+        max_nodes=options.max_nodes,
+        metric=options.scale_metric,
+        target=options.scale_target,
+        scale_up_window=options.scale_up_window,
+        scale_down_window=options.scale_down_window,
+        scale_down_threshold=options.scale_down_threshold,
+        evaluation_interval=options.scale_interval,
+        cooldown_period=options.scale_cooldown,
     )
 
 

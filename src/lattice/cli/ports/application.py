@@ -7,7 +7,7 @@ from lattice.cli.context import Context
 from lattice.cli.ending import ending_text
 from lattice.cli.errors import CommandError
 from lattice.cli.ports.catalogue import FIND, MISSING, Recipe
-from lattice.cli.progress import CHECKPOINTING, PENDING, RUNNING, StatusLine, waiting_text
+from lattice.cli.progress import CHECKPOINTING, RUNNING, WAITING, StatusLine, waiting_text
 from lattice_sdk.errors import ApiError, LatticeError, Unreachable
 from lattice_sdk.models.records import Allocation, AllocationFilter
 from lattice_sdk.models.steps import TerminalRequest
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 def running(context: Context, name: str) -> Allocation | None:
     """The user's own application of this name that runs or waits, the newest."""
     user = context.client.whoami().user
-    wanted = AllocationFilter(user=user, tags=(f"{TAG}={name}",), states=(PENDING, STARTING, RUNNING, CHECKPOINTING))
+    wanted = AllocationFilter(user=user, tags=(f"{TAG}={name}",), states=(*WAITING, STARTING, RUNNING, CHECKPOINTING))
     return next(iter(context.client.list_allocations(wanted, limit=1).items), None)
 
 

@@ -18,13 +18,15 @@ SITE = Path("/etc/lattice/apps")
 MAX_BYTES = 64 << 10
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 # Where the application says its port and token; private where runs have a /tmp of their own.
-FOLDER = "/tmp/lattice-app-$LATTICE_ALLOC_ID"  # noqa: S108 - made by the user, and checked to be the user's
+# An ID alone says too little: an earlier run, or another cluster on this machine, may have left a folder for the same one.
+FOLDER = "/tmp/lattice-app-$LATTICE_ALLOC_ID${LATTICE_APP_KEY:+-$LATTICE_RUN-$LATTICE_APP_KEY}"  # noqa: S108 - checked to be the user's
+KEY = "LATTICE_APP_KEY"  # made with each submission; releases before 0.2 made none
 FIND = f'until [ -s "{FOLDER}/app" ]; do sleep 0.2; done; cat "{FOLDER}/app"'
 MISSING = 127
 
 _SCRIPT = """set -eu
 umask 077
-dir={folder}
+dir="{folder}"
 mkdir "$dir" 2>/dev/null || {{ [ -d "$dir" ] && [ ! -L "$dir" ] && [ -O "$dir" ]; }} ||
   {{ echo "lattice: $dir belongs to another user" >&2; exit 73; }}
 chmod 700 "$dir"

@@ -8,7 +8,7 @@ import _signal  # type: ignore[import-not-found]  # `signal` without its enumera
 import _thread
 from _struct import Struct
 from binascii import a2b_base64, b2a_base64
-from posix import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY, read, strerror, write
+from posix import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY, read, strerror, urandom, write
 from posix import open as open_file
 from time import monotonic, sleep
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 AGAIN_S = 0.05
 INPUT_BYTES = 1 << 16
+RECENT_BYTES = 1 << 16  # that who joins a step sees of what it wrote before
 # Forwarded to the tasks; the others that end a program end the step.
 FORWARDED = (_signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGALRM, _signal.SIGCONT)
 ENDING = (_signal.SIGTERM, _signal.SIGHUP)
@@ -60,11 +61,16 @@ class Descriptor:
 class AttachedStep:
     """One step; `about` is the answer's field `attend`."""
 
-    def __init__(self, place: Place, about: "dict[str, Any]") -> None:
+    def __init__(self, place: Place, about: "dict[str, Any]", program: str = "srun") -> None:
         self._place = place
+        self._program = program
+        self._detaches = bool(about.get("detaches"))
+        self._client = urandom(8).hex() if self._detaches else ""
+        self._only = {1: int(about.get("only_stdout", -1)), 2: int(about.get("only_stderr", -1))}
         self._about = about
         self._path = f"/api/v1/allocations/{about['allocation']}/steps/{about['step']}"
         self._places: dict[int, int] = {}
+        self._begins = f"recent:{RECENT_BYTES}" if self._detaches else ""
         self._interrupts = 0
         self._result: dict[str, Any] | None = None
 
@@ -79,7 +85,7 @@ class AttachedStep:
         try:
             for number in noted[:1]:
                 self._interrupted(number, None)
-            if is_terminal:
+            if is_terminal and not self._detaches:
                 self._resize()
             if source >= 0:
                 _thread.start_new_thread(self._feed, (source,))
@@ -87,7 +93,8 @@ class AttachedStep:
                 self._take(name, fields, output)
             output.finish()
         except BrokenPipeError:
-            self._post("DELETE", self._path, "")
+            if not self._detaches:
+                self._post("DELETE", self._path, "")
             raise
         finally:
             if restore is not None:
@@ -114,7 +121,9 @@ class AttachedStep:
             self._result = fields
         elif name == "gap":
             self._places[fields["node"]] = fields["next"]
-            _say(f"srun: error: {fields['bytes']} bytes of output were dropped: they were not read in time\n")
+            _say(
+                f"{self._program}: error: {fields['bytes']} bytes of output were dropped: they were not read in time\n"
+            )
         elif name == "message":
             self._places[fields["node"]] = fields["next"]
             data = a2b_base64(fields["data"])
@@ -122,7 +131,8 @@ class AttachedStep:
             while at < len(data):
                 stream, rank, length = _record.unpack_from(data, at)
                 at += _record.size + length
-                output.write(rank, stream, data[at - length : at])
+                if self._only.get(stream, -1) in (-1, rank):
+                    output.write(rank, stream, data[at - length : at])
 
     def _events(self) -> "Iterator[tuple[str, Any]]":
         """Returns when the step has ended; reconnects as often as necessary."""
@@ -141,7 +151,7 @@ class AttachedStep:
             sleep(AGAIN_S)
 
     def _stream(self, endpoint: str) -> "Iterator[tuple[str, Any]]":
-        places = ",".join(f"{node}:{at}" for node, at in self._places.items())
+        places = ",".join(f"{node}:{at}" for node, at in self._places.items()) or self._begins
         more = f"last-event-id: {places}\r\n" if places else ""
         connection = send_request(self._place, endpoint, "GET", f"{self._path}/stream", b"", more)
         try:
@@ -164,15 +174,17 @@ class AttachedStep:
         code = int(result.get("exit_code", 0))
         for line in result.get("failures", ()):
             texts, own = in_slurms_words(line)
-            _say("".join(f"{text}\n" for text in texts))
+            _say("".join(f"{text}\n" for text in texts).replace("srun: ", f"{self._program}: "))
             code = own or code
         if code and not result.get("failures") and result.get("message"):
-            _say(f"srun: error: {result['message']}\n")
+            _say(f"{self._program}: error: {result['message']}\n")
         return min(code, 255)
 
     # Signals.
 
     def _catch_signals(self, *, is_terminal: bool) -> "dict[int, Any]":
+        if self._detaches:
+            return {_signal.SIGINT: _signal.signal(_signal.SIGINT, _leave)}
         before = {_signal.SIGINT: _signal.signal(_signal.SIGINT, self._interrupted)}
         for number in FORWARDED:
             before[number] = _signal.signal(number, self._forwarded)
@@ -186,10 +198,12 @@ class AttachedStep:
         """The first interrupt goes to the tasks, the second ends the step, the third detaches from it."""
         self._interrupts += 1
         if self._interrupts == 1:
-            _say(f"srun: sending Ctrl-C to StepId={self._about['allocation'].lstrip('a')}.{self._about['step']}\n")
+            _say(
+                f"{self._program}: sending Ctrl-C to StepId={self._about['allocation'].lstrip('a')}.{self._about['step']}\n"
+            )
             self._forwarded(number, None)
         elif self._interrupts == 2:
-            _say("srun: forcing job termination\n")
+            _say(f"{self._program}: forcing job termination\n")
             self._post("DELETE", self._path, "")
         else:
             raise KeyboardInterrupt
@@ -198,7 +212,7 @@ class AttachedStep:
         self._post("POST", f"{self._path}/signal", f'{{"signal":{int(number)}}}')
 
     def _ending(self, _number: int, _frame: object) -> None:
-        _say("srun: forcing job termination\n")
+        _say(f"{self._program}: forcing job termination\n")
         self._post("DELETE", self._path, "")
 
     def _resize(self) -> None:
@@ -247,13 +261,17 @@ class AttachedStep:
             end = offset + len(data)
             while self._result is None:
                 text = b2a_base64(data, newline=False).decode()
-                body = f'{{"offset":{offset},"data":"{text}","eof":{"false" if is_open else "true"}}}'
+                body = f'{{"offset":{offset},"data":"{text}","client":"{self._client}","eof":{"false" if is_open else "true"}}}'
                 taken = int(self._post("POST", f"{self._path}/input", body).get("upto", -1))
                 if taken > offset:
                     data, offset = data[taken - offset :], taken
                 if offset >= end and taken >= 0:
                     break
                 sleep(AGAIN_S)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _lines(connection: "Any") -> "Iterator[str]":  # noqa: ANN401 - a socket, plain or wrapped

@@ -32,17 +32,18 @@ PROGRAMS = (
     "seff",
     "sbcast",
     "scrontab",
+    "sattach",
 )
 # These do more on the client than print an answer.
 MODULES = {
     "srun": "lattice.cli.slurm.srun",
     "salloc": "lattice.cli.slurm.salloc",
     "sbcast": "lattice.cli.slurm.sbcast",
+    "sattach": "lattice.cli.slurm.sattach",
 }
 ALIASES = "aliases.sh"
 FORWARDER = ".forward"
 SOURCE = "forward.c"
-STAMP = ".forward.c"  # hash of the forwarder's source
 BUILD_S = 60.0
 _TEXT = """#!{python} -IS
 import sys
@@ -66,15 +67,15 @@ def default_folder() -> Path:
 def install(folder: Path) -> Path:
     """Writes what is missing or differs; returns the shell file that puts the folder on PATH."""
     (folder / "python").mkdir(parents=True, exist_ok=True)
-    is_quick = _build(folder)
+    is_quick = build(Path(__file__).with_name(SOURCE), folder / FORWARDER)
     for program in PROGRAMS:
-        _write(folder / "python" / program, program_text(program), 0o755)
+        write_program(folder / "python" / program, program_text(program), 0o755)
         if is_quick and program not in MODULES:
-            _link(folder / program, FORWARDER)
+            link_program(folder / program, FORWARDER)
         else:
-            _write(folder / program, program_text(program), 0o755)
+            write_program(folder / program, program_text(program), 0o755)
     aliases = folder / ALIASES
-    _write(aliases, _SHELL.format(folder=folder), 0o644)
+    write_program(aliases, _SHELL.format(folder=folder), 0o644)
     return aliases
 
 
@@ -95,29 +96,31 @@ def _path() -> list[str]:
     return list(dict.fromkeys([*own, *(entry for entry in sys.path if entry.endswith("-packages"))]))
 
 
-def _build(folder: Path) -> bool:
-    """Whether there is a forwarder; rebuilds it if its source has changed."""
+def build(source: Path, program: Path, *defines: str) -> bool:
+    """Whether there is a compiled program; builds it again if its source or a definition has changed."""
     compiler = shutil.which("cc") or shutil.which("gcc")
-    source = Path(__file__).with_name(SOURCE)
-    if (folder / FORWARDER).exists() and _content(folder / STAMP) == _content(source) != "":
+    stamp = program.with_name(f"{program.name}.c")
+    wanted = "".join(f"// {each}\n" for each in defines) + _content(source)
+    if program.exists() and _content(stamp) == wanted != "":
         return True
     if compiler is None or not source.exists():
-        (folder / FORWARDER).unlink(missing_ok=True)
+        program.unlink(missing_ok=True)
         return False
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
+    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".build-") as place:
         made = Path(place, "forward")
-        words = [compiler, "-O2", "-std=gnu11", "-o", str(made), str(source)]
+        words = [compiler, "-O2", "-std=gnu11", *defines, "-o", str(made), str(source)]
         try:
             subprocess.run(words, check=True, capture_output=True, timeout=BUILD_S)
         except (OSError, subprocess.SubprocessError):
             return False
         made.chmod(0o755)
-        made.replace(folder / FORWARDER)
-    _write(folder / STAMP, _content(source), 0o644)
+        made.replace(program)
+    write_program(stamp, wanted, 0o644)
     return True
 
 
-def _link(path: Path, target: str) -> None:
+def link_program(path: Path, target: str) -> None:
+    """Makes a symbolic link unless it is there already."""
     if path.is_symlink() and os.readlink(path) == target:
         return
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -133,7 +136,8 @@ def _content(path: Path) -> str:
         return ""
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def write_program(path: Path, text: str, mode: int) -> None:
+    """Writes the file unless it is the same already."""
     if not path.is_symlink() and _content(path) == text and path.stat().st_mode & 0o777 == mode:
         return
     # Replaced atomically: it may be running.

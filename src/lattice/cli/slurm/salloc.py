@@ -23,8 +23,10 @@ def main(program: str) -> None:
     go(program, _spawn)
 
 
-def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tuple[int, str]:
+def _spawn(place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tuple[int, str]:
     """The exit code, and what to report to the server."""
+    if answer.get("attend"):
+        return _sit(place, answer["attend"], noted)
     about = answer["spawn"]
     if noted:
         return 1, str(about.get("resume", "")).replace("CODE", "1")
@@ -48,6 +50,21 @@ def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tupl
     for number, handler in before.items():
         _signal.signal(number, handler)
     code = 128 + WTERMSIG(status) if WIFSIGNALED(status) else WEXITSTATUS(status)
+    return code, str(about.get("resume", "")).replace("CODE", str(code))
+
+
+def _sit(place: Place, attended: "dict[str, Any]", noted: list[int]) -> tuple[int, str]:
+    """Attends to a shell on the first node, where the site wants it there."""
+    from lattice.cli.slurm.attending import AttachedStep
+    from lattice.cli.slurm.exchange import Unreachable
+
+    about = {**attended, "stdin": "", "stdout": "", "stderr": "", "fed": True}
+    try:
+        code = AttachedStep(place, about, program="salloc").attend(noted)
+    except Unreachable as error:
+        raise Stopped(f"salloc: error: {error}\n") from None
+    except BrokenPipeError:
+        code = 141
     return code, str(about.get("resume", "")).replace("CODE", str(code))
 
 

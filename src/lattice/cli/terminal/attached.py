@@ -25,6 +25,7 @@ from lattice_sdk.step_streams import ScreenDrawn, StepStream, TaskOutput, Termin
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
 MAX_INPUT_AGAIN_S = 0.5
+LEAVE_WATCHING = b"\x03"  # Ctrl-C
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
 ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
 # Whatever a program had switched on: colours, a hidden cursor, mouse reports, bracketed paste, its keypad.
@@ -50,14 +51,18 @@ class AttachedTerminal:
     def attend(self) -> int:
         """The exit code of what ran in the terminal; 0 when it was left."""
         why = ""
+        if self._step.read_only:
+            text = f"you watch {self._step.id}, read-only; Ctrl-C leaves"
+            self._context.streams.complain(f"[lattice] {text}\n")
         with self._signals(), raw_terminal(self._context, enabled=True):
             self._requests.put(("window", 0))
-            threading.Thread(target=self._carry_out_requests, daemon=True).start()
+            if not self._step.read_only:
+                threading.Thread(target=self._carry_out_requests, daemon=True).start()
             try:
                 self._stream = self._context.client.follow_step(
                     self._step.allocation, self._step.step, screen=not self._is_new
                 )
-                threading.Thread(target=self._feed, daemon=True).start()
+                threading.Thread(target=self._watch_keys if self._step.read_only else self._feed, daemon=True).start()
                 self._show(self._stream)
             except Unreachable as error:
                 why = str(error)
@@ -123,10 +128,16 @@ class AttachedTerminal:
         handlers: dict[int, Handler] = {
             signal.SIGWINCH: lambda _number, _frame: self._requests.put(("window", 0)),
             **dict.fromkeys(LEAVING, lambda _number, _frame: self._leave()),
-            **dict.fromkeys(FORWARDED, lambda number, _frame: self._requests.put(("signal", number))),
+            **dict.fromkeys(FORWARDED, lambda number, _frame: self._interrupted(number)),
         }
         with handling(handlers):
             yield
+
+    def _interrupted(self, number: int) -> None:
+        if self._step.read_only:
+            self._leave()
+        else:
+            self._requests.put(("signal", number))
 
     def _carry_out_requests(self) -> None:
         client = self._context.connect()
@@ -140,6 +151,20 @@ class AttachedTerminal:
                     client.resize_step(*about, *shape, client_name=self._name)
 
     # Input.
+
+    def _watch_keys(self) -> None:
+        """Nothing is passed on: the keys of somebody who watches can only leave."""
+        escapes = Escapes()
+        while not escapes.is_left:
+            try:
+                data = os.read(self._context.streams.stdin.fileno(), INPUT_BYTES)
+            except OSError:
+                return
+            if not data or not self._is_tty:
+                return
+            escapes.take(data)
+            escapes.is_left |= LEAVE_WATCHING in data
+        self._leave()
 
     def _feed(self) -> None:
         client = self._context.connect()

@@ -114,6 +114,10 @@ def throttled_text(usage: RunUsage) -> str:
     return f"{usage.throttled_s:.1f} s" if usage.throttled_s else ""
 
 
+def energy_text(usage: RunUsage) -> str:
+    return "" if usage.energy_kwh is None else f"{usage.energy_kwh:.3g} kWh"
+
+
 def storage_text(usage: RunUsage) -> str:
     if not usage.read_bytes and not usage.written_bytes:
         return ""
@@ -217,11 +221,14 @@ def allocation_pairs(allocation: Allocation, now: float) -> list[tuple[str, str]
         ("Preempted", _times(allocation.preempted)),
         ("Tasks", tasks_text(allocation)),
         ("Steps", f"{allocation.step_count}, see `lattice steps {allocation.id}`" if allocation.step_count else ""),
+        ("Used", allocation.used),
         ("CPU time", cpu_text(allocation)),
         ("Throttled", throttled_text(usage_of(allocation))),
         ("Peak memory", memory_text(allocation)),
         ("Storage", storage_text(usage_of(allocation))),
         ("Most processes", str(usage_of(allocation).peak_pids or "")),
+        ("GPU use", percent_text(usage_of(allocation).gpu_efficiency)),
+        ("Energy", energy_text(usage_of(allocation))),
     ]
     shown = [(name, text) for name, text in pairs if text and text != "-"]
     return [*shown, *service_pairs(allocation)]

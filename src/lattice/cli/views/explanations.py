@@ -1,5 +1,7 @@
 """How an explanation reads: why it waits, its place, when and where it will start, its score."""
 
+from msgspec import UNSET
+
 from lattice.cli.times import local_with_distance, with_local_times
 from lattice_sdk.models.records import Explanation
 
@@ -12,15 +14,18 @@ def explanation_pairs(why: Explanation, now: float) -> list[tuple[str, str]]:
     reason = with_local_times(why.reason, now)
     if why.rank is None:
         start = local_with_distance(why.predicted_start, now)
-        if not start and why.state == "Pending":
+        if not start and why.state in ("Pending", "Suspended"):
             start = "not known"
-        return [(name, text) for name, text in (("Reason", reason), ("Predicted start", start)) if text]
+        shown = (("Reason", reason), ("Predicted start", start), ("Preemption", _preemption(why, now)))
+        return [(name, text) for name, text in shown if text]
     pairs = [
         ("Reason", reason),
         ("Place in queue", str(why.rank)),
         ("Predicted start", local_with_distance(why.predicted_start, now) or "not known"),
         ("Predicted nodes", _nodes(why)),
+        ("Preemption", _preemption(why, now)),
         ("Score", _total(why)),
+        ("Budget", "" if why.penalty is UNSET else why.penalty.text),
     ]
     return [(name, text) for name, text in pairs if text]
 
@@ -33,7 +38,16 @@ def outlook_text(why: Explanation, now: float) -> str:
     start = f"Predicted start: {local_with_distance(why.predicted_start, now) or 'not known'}"
     nodes = _nodes(why)
     lines += [f"{start} on {nodes}" if nodes else start]
+    preemption = _preemption(why, now)
+    lines += [f"Preemption: {preemption}"] if preemption else []
+    lines += [f"Budget: {why.penalty.text}"] if why.penalty is not UNSET else []
     return "".join(f"{line}\n" for line in lines)
+
+
+def _preemption(why: Explanation, now: float) -> str:
+    """Whom it could take, or how safe it is where it runs."""
+    known = why.preemption if why.preemption is not UNSET else why.standing
+    return "" if known is UNSET else with_local_times(known.text, now)
 
 
 def _nodes(why: Explanation) -> str:

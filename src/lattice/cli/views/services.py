@@ -2,8 +2,9 @@
 
 from msgspec import UNSET
 
+from lattice.cli.input.probes import probe_text
 from lattice_sdk.models.records import Allocation, Details
-from lattice_sdk.models.runs import Instance, Probe
+from lattice_sdk.models.runs import Instance, Scaling
 
 SHOWN = 32  # instances
 
@@ -16,6 +17,8 @@ def service_pairs(allocation: Allocation) -> list[tuple[str, str]]:
     restarts = f"{service.restarts} restarts" if service.restarts != 1 else "1 restart"
     head = f"{service.ready}/{service.wanted}, {restarts}, restart={service.restart}"
     pairs = [("Ready", f"{head}: {service.reason}" if service.reason else head)]
+    if service.scaling is not None:
+        pairs.append(("Scaling", scaling_text(service.scaling)))
     pairs += [(f"  {each.node}", instance_text(each)) for each in service.instances[:SHOWN]]
     more = len(service.instances) - SHOWN
     return [*pairs, ("  ...", f"{more} more")] if more > 0 else pairs
@@ -47,9 +50,9 @@ def probe_pairs(details: Details) -> list[tuple[str, str]]:
     return [*pairs, ("Drain", f"{details.drain_s:g} s")] if details.drain_s else pairs
 
 
-def probe_text(probe: Probe) -> str:
-    """As the flag takes it."""
-    return (
-        f"{probe.type}:{probe.port}{probe.path},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"
-        f"failures={probe.failure_threshold},successes={probe.success_threshold}"
-    )
+def scaling_text(scaling: Scaling) -> str:
+    """The policy, and what was decided last and why."""
+    policy = f"{scaling.min_nodes} to {scaling.max_nodes} nodes by {scaling.metric}, target {scaling.target:g}"
+    if not scaling.decision:
+        return f"{policy}; not evaluated yet"
+    return f"{policy}; {scaling.decision} at {scaling.evaluated_at}: {scaling.reason}"

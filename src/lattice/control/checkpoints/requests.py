@@ -5,20 +5,23 @@ of leader and restarts of agents. A checkpoint of which nothing more is heard is
 """
 
 import asyncio
+from collections.abc import Callable
 
 from lattice.control.checkpoints.orders import checkpoint_orders, given_up_at
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope, ExpireCheckpoint, ReportCheckpoint
 from lattice.core.machine.events import AnyEvent, CheckpointAdvanced, CheckpointEnded, CheckpointRequested
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.checkpoints import CheckpointPhase
+from lattice.core.model.work.checkpoints import CheckpointPhase, OpenCheckpoint
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.checkpoints import CheckpointLinks, CheckpointReport
+from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointLinks, CheckpointReport
 from lattice.ports.quorum.replica import Replica
 
 LOOP = "checkpoints"
 ACTOR = "checkpoint"
 MIN_INTERVAL_S = 0.02
+AWAY_FOR_S = 60.0  # the storage of a node counts as away this long after the node said so
+FORCED_AFTER_MS = 5_000  # work that loses its nodes is not kept longer by storage that is away
 _HEARD = (CheckpointRequested, CheckpointAdvanced, CheckpointEnded)
 
 
@@ -36,6 +39,8 @@ class CheckpointRequests:
         self._fresh: dict[int, None] = {}
         self._reports: list[ReportCheckpoint] = []
         self._next_s = 0.0
+        self._away: dict[str, tuple[float, str]] = {}  # nodes that do not find the storage: when they said so, and why
+        self.on_removed: Callable[[str, int], None] = lambda node, number: None  # checkpoints of ended work are gone
         replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
@@ -56,6 +61,15 @@ class CheckpointRequests:
 
     def report(self, node: str, report: CheckpointReport) -> None:
         """What the node said will be in the log before long; if that fails, the order is repeated, and with it the report."""
+        if report.phase == REMOVED:
+            self.on_removed(node, report.key.number)
+            return
+        if report.phase == STORAGE_AWAY:
+            # Not asked again at once: a node whose storage is away answers as fast as it is asked.
+            if self._is_asked(node, report):
+                self._away[node] = (self._clock.monotonic_s(), report.message)
+            return
+        self._away.pop(node, None)
         self._reports.append(
             ReportCheckpoint(
                 number=report.key.number,
@@ -69,6 +83,27 @@ class CheckpointRequests:
             )
         )
         self._alarm.ring()
+
+    def _is_asked(self, node: str, report: CheckpointReport) -> bool:
+        """Whether the node is to write the checkpoint that it speaks of."""
+        record = self._replica.state.allocations.get(report.key.number)
+        checkpoint = None if record is None else record.checkpoints.open
+        if checkpoint is None or (checkpoint.run, checkpoint.n) != (report.key.run, report.n):
+            return False
+        return any(each.node == node for each in checkpoint.nodes)
+
+    def is_storage_away(self) -> bool:
+        """Whether a node that was to write a checkpoint lately did not find the place for it."""
+        oldest_s = self._clock.monotonic_s() - AWAY_FOR_S
+        self._away = {node: said for node, said in self._away.items() if said[0] >= oldest_s}
+        return bool(self._away)
+
+    def _away_for(self, checkpoint: OpenCheckpoint) -> str:
+        """Why nothing can be written on one of its nodes; empty = nothing is known to be in the way."""
+        if not self.is_storage_away():
+            return ""
+        nodes = [each.node for each in checkpoint.nodes if each.node in self._away]
+        return "" if not nodes else f"node {nodes[0]}: the checkpoint storage is away: {self._away[nodes[0]][1]}"
 
     async def run(self) -> None:
         await keep_turning(LOOP, self._turn)
@@ -109,6 +144,10 @@ class CheckpointRequests:
             given_up.append(
                 ExpireCheckpoint(number=number, n=checkpoint.n, message=f"nothing was heard{of_whom} in time")
             )
+            return
+        away = self._away_for(checkpoint) if checkpoint.stops and now >= checkpoint.asked_at + FORCED_AFTER_MS else ""
+        if away:  # the work that waits for its nodes does not wait for the storage
+            given_up.append(ExpireCheckpoint(number=number, n=checkpoint.n, message=away))
             return
         for node, order in checkpoint_orders(state, record, now):
             self._links.ask_checkpoint(node, order)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.control.collectors.tree import CollectorTree
 from lattice.control.nodes.admission import credentials_refusal
@@ -244,8 +245,13 @@ class AgentSessions:
         self.observations.readiness.note(key.number, node, standing)
 
     def run_figures(self, node: str, session: int, figures: NodeFigures) -> None:
-        if self.table.current(node, session) is not None and self.figures is not None:
-            self.figures.take(node, figures)
+        if self.table.current(node, session) is None or self.figures is None:
+            return
+        # Services are scaled by them: a node speaks for the runs that it has, and for no others.
+        record = self.replica.state.nodes.get(node)
+        held = frozenset(record.holders() if record is not None else ())
+        own = tuple(each for each in figures.runs if each.key is None or each.key.number in held)
+        self.figures.take(node, replace(figures, runs=own))
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -1,8 +1,9 @@
 """The orders of a step: what a start of its allocation on each node would say, and what its tasks do there."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.control.steps.plan import StepPlan, encode_plan, for_step, programs_of, slurm_variables, task_order
 from lattice.control.steps.prologue import with_prologue
@@ -23,6 +24,7 @@ class BaseFacts(Struct, frozen=True, kw_only=True):
     grace_s: float
     api_url: str
     slurm: SlurmSettings
+    grant: Callable[[str, str], str] = lambda prefix, node: ""  # lets a node store the output
 
 
 def base_orders(
@@ -43,6 +45,7 @@ def base_orders(
         )
         share = next(share for share in allocation.shares if share.node == node)
         whole = run_variables(state, allocation, share, base.submit_dir, facts.slurm)
+        base = replace(base, upload_grant=facts.grant(base.output_prefix, node))
         bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, whole))
     return bases
 

@@ -89,6 +89,7 @@ class StepRegistry:
         mint: Callable[[Allocation], str],
         on_cleared: Callable[[str], None],
         wire_up: WireUp,
+        grant: Callable[[str, str], str] = lambda prefix, node: "",
     ) -> None:
         self._replica = replica
         self._links = links
@@ -97,6 +98,7 @@ class StepRegistry:
         self._mint = mint
         self._on_cleared = on_cleared
         self._wire_up = wire_up
+        self._grant = grant
         # Every step that is not recorded, by number and step, and by allocation; `_keep` and `_forget` alone change both.
         self._live: dict[tuple[int, int], LiveStep] = {}
         self._of: dict[int, dict[int, LiveStep]] = {}
@@ -326,6 +328,7 @@ class StepRegistry:
             grace_s=self._grace_s(),
             api_url=self._settings.api_url,
             slurm=self._settings.slurm,
+            grant=self._grant,
         )
         bases = base_orders(state, allocation, request, plan, facts)
         return launch_orders(plan, request, bases, self._wire_up.meeting(state, plan, request))

@@ -1,4 +1,4 @@
-"""The last figures that nodes reported of their runs and of themselves: what the leader may decide by, and nothing more.
+"""The last figures that nodes reported of their runs: what the leader may decide by, and nothing more.
 
 A figure that is two windows old is not known any more. Nothing of it is in the log; a new leader begins with nothing.
 """
@@ -15,13 +15,12 @@ MAX_ENTRIES = 200_000
 
 
 class ReportedFigures:
-    """By allocation and by node. `of_allocation` is for those who scale work, `gpu_use` for the scheduler."""
+    """By allocation. `of_allocation` is for those who scale work."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
         self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
-        self._nodes: dict[str, tuple[float, dict[str, float]]] = {}
 
     def take(self, node: str, told: NodeFigures) -> None:
         """What a node says; what it said before of the same run is forgotten."""
@@ -29,8 +28,7 @@ class ReportedFigures:
         for each in told.runs:
             figures = dict(zip(each.metrics, each.values, strict=True))
             if each.key is None:
-                self._nodes[node] = (now_s, figures)
-                continue
+                continue  # no decision rests on figures of nodes
             key = (each.key.number, each.key.run, node)
             self._runs.pop(key, None)
             self._runs[key] = (now_s, figures)
@@ -56,14 +54,6 @@ class ReportedFigures:
                     found.setdefault(metric, []).append(value)
         together = {metric: merged(metric, values) for metric, values in found.items()}
         return {metric: value for metric, value in together.items() if value is not None}
-
-    def gpu_use(self) -> dict[str, float]:
-        """By node, as a fraction; only of nodes that reported lately."""
-        return {
-            node: min(1.0, max(0.0, figures["gpu_utilization"] / 100))
-            for node, (at_s, figures) in self._nodes.items()
-            if "gpu_utilization" in figures and self._is_fresh(at_s)
-        }
 
     def _is_fresh(self, at_s: float) -> bool:
         return self._clock.monotonic_s() - at_s <= FRESH_S

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.control.loop import Alarm, Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
@@ -25,10 +26,12 @@ from lattice.core.machine.events import (
     AllocationStopping,
     AllocationUpdated,
     AnyEvent,
+    InstanceRenewed,
     NodeJoined,
     PartChanged,
     StepsRecorded,
 )
+from lattice.core.machine.rules.work.runs import taken_for
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase
@@ -48,8 +51,11 @@ _HEARD = (
     AllocationUpdated,
     StepsRecorded,
     NodeJoined,
+    InstanceRenewed,
     PartChanged,
 )
+
+_ORDERING = (AllocationPlaced, AllocationStopping, NodeJoined, InstanceRenewed, PartChanged)
 
 
 class DispatchSettings(Struct, frozen=True, kw_only=True):
@@ -62,7 +68,8 @@ class DispatchSettings(Struct, frozen=True, kw_only=True):
 
 
 class Dispatch:
-    """Sends orders; `mint` makes the token that an allocation gets for itself, `is_clear` says whether a node may start work."""
+    """Sends orders; `mint` makes the token that an allocation gets for itself, `is_clear` says whether a node may start work,
+    `grant` lets a node store the run's output."""
 
     def __init__(
         self,
@@ -72,6 +79,7 @@ class Dispatch:
         settings: DispatchSettings,
         mint: Callable[[Allocation], str],
         is_clear: Callable[[str], bool] = lambda node: True,
+        grant: Callable[[str, str], str] = lambda prefix, node: "",
     ) -> None:
         self._replica = replica
         self._links = links
@@ -79,6 +87,7 @@ class Dispatch:
         self._settings = settings
         self._mint = mint
         self._is_clear = is_clear
+        self._grant = grant
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
         self._fresh: dict[int, None] = {}  # in order of arrival
@@ -150,7 +159,7 @@ class Dispatch:
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
-            if isinstance(event, AllocationPlaced | AllocationStopping | NodeJoined | PartChanged):
+            if isinstance(event, _ORDERING):
                 if not isinstance(event, PartChanged) or is_ordered(event.part):
                     self._fresh[event.number] = None
                     self._alarm.ring()
@@ -217,7 +226,8 @@ class Dispatch:
     def _send_stop(self, allocation: Allocation) -> bool:
         parts = [part for part in stopping_parts(allocation) if self._links.is_connected(part.node)]
         for part in parts:
-            self._links.send(part.node, stop_order(allocation, self._grace_s(), part))
+            order = stop_order(allocation, self._grace_s(), part, taken_for=taken_for(self._replica.state, allocation))
+            self._links.send(part.node, order)
         return bool(parts)
 
     def _send_start(self, allocation: Allocation) -> bool:
@@ -234,7 +244,7 @@ class Dispatch:
             return True  # what ran there before has not gone yet
         state = self._replica.state
         try:
-            work = decode_work(state.payload_of(allocation))
+            work = {part.node: decode_work(state.payload_of_part(allocation, part)) for part in parts}
         except ValueError as error:
             self._give_up(allocation, parts, error)
             return True
@@ -244,13 +254,15 @@ class Dispatch:
                 state,
                 allocation,
                 part,
-                work,
+                work[part.node],
                 token=token,
                 grace_s=grace_s,
                 api_url=api_url,
                 slurm=self._settings.slurm,
+                now_ms=self._clock.now_ms(),
             )
-            self._links.send(part.node, order)
+            grant = self._grant(order.output_prefix, part.node)
+            self._links.send(part.node, replace(order, upload_grant=grant))
         self._count_try(allocation, parts)
         return True
 

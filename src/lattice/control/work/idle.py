@@ -1,11 +1,11 @@
-"""Cancels work that asked to be ended when it is not used: no input, no step, and less than 1 % of one CPU.
+"""Cancels work that asked to be ended when it is not used: no input, no step, no connection to its ports, and less than 1 % of one CPU.
 
 What is idle is this leader's own knowledge. A new one begins to count when it leads, so that work ends later, never earlier.
 A node that does not answer, or does not measure, counts as in use.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from lattice.control.loop import Alarm, Guard, keep_turning
@@ -35,11 +35,18 @@ class _Watch:
 
 
 class IdleEnds:
-    """Implements `IdleView`. `steps` gives the live steps of an allocation."""
+    """Implements `IdleView`. `steps` gives the live steps of an allocation, `reached` the runs to whose ports somebody was connected
+    since it was last asked."""
 
     def __init__(
-        self, replica: Replica, clock: Clock, links: AgentLinks, steps: Callable[[int], Sequence[StepView]]
+        self,
+        replica: Replica,
+        clock: Clock,
+        links: AgentLinks,
+        steps: Callable[[int], Sequence[StepView]],
+        reached: Callable[[], Container[RunKey]] = tuple,
     ) -> None:
+        self._reached = reached
         self._replica = replica
         self._clock = clock
         self._links = links
@@ -77,14 +84,16 @@ class IdleEnds:
         """Finds out what is in use, and cancels what was not for too long."""
         gate = asyncio.Semaphore(CONCURRENCY)
 
+        reached = self._reached()
+
         async def one(number: int) -> None:
             async with gate:
                 with self._guard.item(allocation_id(number)):
-                    await self._judge(number)
+                    await self._judge(number, reached)
 
         await asyncio.gather(*(one(number) for number in list(self._watched)))
 
-    async def _judge(self, number: int) -> None:
+    async def _judge(self, number: int, reached: Container[RunKey]) -> None:
         record = self._replica.state.allocations.get(number)
         if record is None or not record.is_holding:
             self._watched.pop(number, None)
@@ -93,7 +102,8 @@ class IdleEnds:
         if not record.is_running or record.paused_at or record.run != watch.run:
             self._watched[number] = _Watch(now, record.run)
             return
-        if self._has_step(number, watch) or await self._is_computing(record, watch):
+        is_reached = RunKey(number, record.run) in reached
+        if self._has_step(number, watch) or is_reached or await self._is_computing(record, watch):
             watch.used_at = now
         elif now - watch.used_at >= record.idle_end_s * 1000:
             await self._replica.propose(CancelAllocation(number=number), actor=ACTOR)

@@ -6,6 +6,7 @@ Reads names, deletes objects, proposes nothing. Harmless when run twice: what is
 import asyncio
 import logging
 import re
+from collections.abc import Collection
 
 from lattice.control.loop import Guard, keep_turning
 from lattice.core.model.work.allocations import Allocation
@@ -14,12 +15,20 @@ from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.retention import LogRetention
 from lattice.wire.files.chunks import place_of
+from lattice.wire.files.retained import KEPT
 
 ACTOR = "log retention"
 EVERY_S = 3600.0
 _log = logging.getLogger(__name__)
-_CHUNK = re.compile(r"([^/]+)/[^/]+/a(\d{1,18})/logs/run-\d+/(?:stdout|stderr)/[^/]+/[^/]+", re.ASCII)
+_CHUNK = re.compile(r"([^/]+)/[^/]+/a(\d{1,18})/logs/run-\d+/(?:stdout|stderr|step-\d+/journal)/[^/]+/[^/]+", re.ASCII)
 _FILE = re.compile(r"logs/(\d{1,18})/\d+/[^/]+\.(?:stdout|stderr)(?:\.base)?", re.ASCII)
+
+
+def _is_of(name: str, numbers: Collection[str]) -> bool:
+    """Whether it is output of one of these allocations."""
+    if match := _CHUNK.fullmatch(name):
+        return match[2] in numbers
+    return bool((match := _FILE.fullmatch(name)) and match[1] in numbers)
 
 
 class LogDeletion:
@@ -40,10 +49,11 @@ class LogDeletion:
     async def delete_old(self) -> int:
         """Deletes what is over; returns how many objects."""
         count, known = 0, dict[int, Allocation | None]()
+        kept = {name.removeprefix(KEPT)[1:] async for name in self._objects.names(KEPT)}
         for prefix in (*sorted(self._replica.state.tenants), "logs"):
             async for name in self._objects.names(f"{prefix}/"):
                 with self._guard.item(name.rpartition("/")[0]):
-                    if await self._is_over(name, known):
+                    if not _is_of(name, kept) and await self._is_over(name, known):
                         await self._objects.delete(name)
                         count += 1
         if count:

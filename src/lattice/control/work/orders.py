@@ -12,8 +12,8 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.telemetry.modes import Mode, RunMode
-from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
-from lattice.core.model.work.endings import cancelled_by
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, RequeuePolicy, StopIntent
+from lattice.core.model.work.endings import cancelled_by, preempted_for_good
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
     DEFAULT_UMASK,
@@ -49,6 +49,7 @@ def start_order(
     grace_s: float,
     api_url: str,
     slurm: SlurmSettings = NATIVE,
+    now_ms: int = 0,
 ) -> StartOrder:
     """What the part's node needs to start its part of the present run."""
     share = next(share for share in allocation.shares if share.node == part.node)
@@ -82,7 +83,7 @@ def start_order(
         early_signal=early_signal(allocation, work),
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
-        telemetry=_first_mode(allocation),
+        telemetry=_first_mode(allocation, now_ms),
         vcluster=allocation.vcluster,
         node_cpus=_node_cpus(state, allocation, part.node),
         data=tuple(_data(state, allocation, each) for each in work.data),
@@ -169,9 +170,11 @@ def stop_reason(intent: StopIntent | None) -> str:
             assert_never(intent)
 
 
-def stop_order(allocation: Allocation, grace_s: float, part: Part | None = None) -> StopOrder:
-    """For all parts of an allocation that stops, or for one instance that leaves."""
+def stop_order(allocation: Allocation, grace_s: float, part: Part | None = None, *, taken_for: str = "") -> StopOrder:
+    """For all parts of an allocation that stops, or for one instance that leaves; `taken_for` says what preempted it."""
     why = cancelled_by(allocation.cancelled_by) or stop_reason(allocation.intent)
+    if allocation.intent is StopIntent.PREEMPT and allocation.requeue is RequeuePolicy.NEVER:
+        why = preempted_for_good(taken_for)
     is_alone = allocation.state is not AllocationState.STOPPING and part is not None
     return StopOrder(
         key=_key(allocation),
@@ -179,6 +182,7 @@ def stop_order(allocation: Allocation, grace_s: float, part: Part | None = None)
         why=(part.message or LEAVES) if is_alone and part is not None else why,
         submission=submission_of(allocation),
         instance=part.instance if part is not None else 0,
+        abandon=allocation.abandons,
     )
 
 
@@ -218,11 +222,13 @@ def run_mode(allocation: Allocation, now_ms: int) -> RunMode | None:
     return RunMode(mode=asked.mode, interval_ms=asked.interval_ms, left_s=left_s)
 
 
-def _first_mode(allocation: Allocation) -> RunMode | None:
-    """At the start of a run, which counts from there unless the mode was asked for while an earlier one ran."""
+def _first_mode(allocation: Allocation, now_ms: int) -> RunMode | None:
+    """At the start of a run, from which it counts; one that was asked for while an earlier run lived holds for the rest of its time."""
     asked = allocation.telemetry
-    if asked is None or asked.since_ms:
+    if asked is None:
         return None
+    if asked.since_ms:
+        return run_mode(allocation, now_ms)
     return RunMode(mode=asked.mode, interval_ms=asked.interval_ms, left_s=float(asked.duration_s))
 
 

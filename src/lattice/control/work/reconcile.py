@@ -84,7 +84,8 @@ class Reconcile:
         ]
 
     def _is_overdue(self, allocation: Allocation) -> bool:
-        if not allocation.walltime_s or allocation.paused_at:
+        # A node that copies results may do so for longer than the walltime; its shim has ended the processes.
+        if not allocation.walltime_s or allocation.paused_at or allocation.stages_out:
             return False
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)
         limit_s = allocation.walltime_s + grace_s + self._settings.margin_s

@@ -49,9 +49,11 @@ from lattice.core.machine.events import (
     WaitChanged,
 )
 from lattice.core.machine.outcomes import Accepted, Outcome
+from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
-from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.site.budgets import Remaining
+from lattice.core.model.work.allocations import QUEUED, Allocation, TaskGroup
 from lattice.core.scheduler.plan import arrange, plan
 from lattice.core.scheduler.proposals import Explanation, Placement, Plan
 from lattice.core.scheduler.score.score import score
@@ -127,7 +129,8 @@ class Scheduling:
         standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
         gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
         data_readiness: Callable[[], Mapping[int, float]] = dict,
-        gpu_use: Callable[[], Mapping[str, float]] = dict,
+        checkpoint_minutes: Callable[[], Mapping[int, float]] = dict,
+        budgets: Callable[[], Mapping[str, Remaining]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -138,7 +141,8 @@ class Scheduling:
         self._standing = standing
         self._gpu_fitness = gpu_fitness
         self._data_readiness = data_readiness
-        self._gpu_use = gpu_use
+        self._checkpoint_minutes = checkpoint_minutes
+        self._budgets = budgets
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -147,7 +151,7 @@ class Scheduling:
         self._plan_s = 1.0
         self._cycle_s = 0.0
         self._scoring_s = 0.0
-        self._is_full = False  # as far as the last plan knew
+        self._is_full = False  # as far as the last plan knew, and no node changed since
         self._ring_later: asyncio.TimerHandle | None = None
         self._status = SchedulingStatus()
         self.stale = 0
@@ -162,6 +166,7 @@ class Scheduling:
 
     def node_opened(self, node: str) -> None:
         """The node takes orders from now on."""
+        self._is_full = False
         if self._is_anybody_waiting():
             self._alarm.ring()
 
@@ -183,6 +188,9 @@ class Scheduling:
         explanation = None if self._plan is None else self._plan.explain(number)
         return None if explanation is None else _outlook(explanation)
 
+    def candidates(self, number: int) -> Candidates | None:
+        return None if self._plan is None else self._plan.candidates(number)
+
     def queue(self) -> list[int]:
         return [] if self._plan is None else list(self._plan.explanations)
 
@@ -197,7 +205,9 @@ class Scheduling:
                 nodes = tuple(share.node for share in placement.shares)
                 return Outlook(predicted_start=now, predicted_nodes=nodes, starts_now=True)
         explanation = made.explain(record.number)
-        return Outlook() if explanation is None else _outlook(explanation)
+        if explanation is None:
+            return Outlook()
+        return replace(_outlook(explanation), candidates=made.candidates(record.number))
 
     def status(self) -> SchedulingStatus:
         return self._status
@@ -258,7 +268,8 @@ class Scheduling:
             excluded=known.excluded,
             gpu_fitness=self._gpu_fitness(),
             data_readiness=self._data_readiness(),
-            gpu_use=self._gpu_use(),
+            checkpoint_minutes=self._checkpoint_minutes(),
+            budgets=self._budgets(),
         )
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:
@@ -302,6 +313,9 @@ class Scheduling:
             return
         self._cycle.note(self._replica.state, events)
         self._replacing.note(self._replica.state, events)
+        # A node that came since the last plan may have room: the next submission does not wait for others.
+        if self._is_full and any(isinstance(event, _OF_NODES) for event in events):
+            self._is_full = False
         # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
         waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
         ringing = [event for event in events if isinstance(event, waking)]
@@ -318,7 +332,7 @@ class Scheduling:
 
     def _is_anybody_waiting(self) -> bool:
         state = self._replica.state
-        return bool(state.groups or self._replacing.numbers) or AllocationState.PENDING in state.state_counts
+        return bool(state.groups or self._replacing.numbers) or not QUEUED.isdisjoint(state.state_counts)
 
 
 def _report(
@@ -354,6 +368,7 @@ def _outlook(explanation: Explanation) -> Outlook:
     return Outlook(
         reason=explanation.reason,
         scores=dict(explanation.scores),
+        penalty=explanation.penalty,
         ahead=explanation.rank,
         predicted_start=explanation.predicted_start,
         predicted_nodes=explanation.predicted_nodes,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.commands import AnyCommand, Envelope, SubmitAllocation, SubmitDag
+from lattice.core.machine.commands import AnyCommand, Envelope, ReviseService, SubmitAllocation, SubmitDag
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
@@ -52,6 +52,8 @@ def _requested(command: AnyCommand) -> AnyCommand:
         case SubmitDag():
             members = tuple(replace(each, submission=replace(each.submission, ended=())) for each in command.members)
             return replace(command, members=members)
+        case ReviseService():
+            return replace(command, base=0, note="")
         case _:
             return command
 

@@ -24,9 +24,11 @@ from lattice.core.model.data.copies import Copy
 from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Node
+from lattice.core.model.services.rollouts import ServiceRevision
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
+from lattice.core.model.site.upgrades import Upgrade
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.evictions import Eviction
@@ -35,6 +37,7 @@ from lattice.core.model.work.notifications import Notification, NotifyDefault
 
 RECORDS_PER_CHUNK = 5_000
 HISTORIES_PER_CHUNK = 200
+REVISIONS_PER_CHUNK = 50  # each has its program
 PAYLOAD_BYTES_PER_CHUNK = 1 << 20
 
 
@@ -147,6 +150,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("enrolments", view.enrolments, RECORDS_PER_CHUNK)
     yield from _chunks("evictions", view.evictions, RECORDS_PER_CHUNK)
     yield from _chunks("copies", view.copies, RECORDS_PER_CHUNK)
+    yield from _chunks("revisions", view.revisions, REVISIONS_PER_CHUNK)
+    yield from _chunks("upgrades", view.upgrades, RECORDS_PER_CHUNK)
     histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
     yield from _chunks("stories", histories, HISTORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
@@ -196,6 +201,8 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "enrolments": msgspec.msgpack.Decoder(tuple[Enrolment, ...]),
     "evictions": msgspec.msgpack.Decoder(tuple[Eviction, ...]),
     "copies": msgspec.msgpack.Decoder(tuple[Copy, ...]),
+    "revisions": msgspec.msgpack.Decoder(tuple[ServiceRevision, ...]),
+    "upgrades": msgspec.msgpack.Decoder(tuple[Upgrade, ...]),
     "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
@@ -262,8 +269,8 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.histories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
-            case Copy():
-                state.staging.put(record)
+            case Copy() | ServiceRevision() | Upgrade():
+                _load_later(state, record)
             case (
                 Notification()
                 | NotifyDefault()
@@ -281,6 +288,19 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
             case _:  # A typed decoder gives one of the above, or a payload.
                 number, payload = cast("tuple[int, bytes]", record)
                 state.put_payload(number, payload)
+
+
+def _load_later(state: State, record: Copy | ServiceRevision | Upgrade) -> None:
+    """Records that level 2 added."""
+    match record:
+        case Copy():
+            state.staging.put(record)
+        case ServiceRevision():
+            state.revisions.put(record)
+        case Upgrade():
+            state.upgrades.put(record)
+        case _:
+            assert_never(record)
 
 
 _RegistryRecord = (

@@ -32,6 +32,13 @@ from lattice.core.machine.vocabulary.node_commands import (
     UnsetBaseline,
     WipeNode,
 )
+from lattice.core.machine.vocabulary.service_commands import (
+    EndRollout,
+    RenewInstance,
+    ReviseService,
+    RollBackService,
+    TurnRollout,
+)
 from lattice.core.machine.vocabulary.shape import Command
 from lattice.core.machine.vocabulary.site_commands import (
     AddAuditKey,
@@ -51,8 +58,10 @@ from lattice.core.machine.vocabulary.site_commands import (
     SetVcluster,
 )
 from lattice.core.machine.vocabulary.staging_commands import ClaimCopy, EvictCopy, ReportCopy, SettleData, WantCopy
+from lattice.core.machine.vocabulary.upgrade_commands import BeginUpgrade, StepUpgrade, TurnUpgrade
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.telemetry.modes import Telemetry
 from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy, Restart
 from lattice.core.model.work.asked import Asked
@@ -102,7 +111,9 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     data: tuple[str, ...] = ()  # sources that are copied to the hot tier before it starts
     restart: Restart = Restart.NONE  # of a service
     probed: bool = False  # its nodes say when an instance is ready
+    stages_out: bool = False  # its nodes copy results elsewhere at its end
     telemetry: Telemetry | None = None  # how closely each run is measured, from its start on
+    scaling: ScalePolicy | None = None  # of a service that follows its load
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -275,6 +286,7 @@ class RequeueAllocation(Command, tag="requeue_allocation", frozen=True, kw_only=
     number: int
     hold: bool = False
     positions: Intervals = ()
+    checkpoint: bool = False  # it writes a checkpoint first, if it can
 
 
 class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=True):
@@ -294,6 +306,15 @@ class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True
 
     number: int
     is_paused: bool
+
+
+class ShareTerminal(Command, tag="share_terminal", frozen=True, kw_only=True):
+    """Let a user watch a terminal of running work (`is_shared`), or no longer."""
+
+    number: int
+    step: int
+    user: str
+    is_shared: bool
 
 
 class RequestCheckpoint(Command, tag="request_checkpoint", frozen=True, kw_only=True):
@@ -367,6 +388,7 @@ AnyCommand = (
     | RequeueAllocation
     | UpdateAllocation
     | PauseAllocation
+    | ShareTerminal
     | RequestCheckpoint
     | ReportCheckpoint
     | ExpireCheckpoint
@@ -386,6 +408,11 @@ AnyCommand = (
     | UndrainNode
     | DisableNode
     | EnableNode
+    | ReviseService
+    | RollBackService
+    | RenewInstance
+    | TurnRollout
+    | EndRollout
     | NoteDrift
     | ClearDrift
     | EscalateDrift
@@ -420,6 +447,9 @@ AnyCommand = (
     | SettleData
     | RecordSnapshot
     | RaiseLevel
+    | BeginUpgrade
+    | TurnUpgrade
+    | StepUpgrade
 )
 
 

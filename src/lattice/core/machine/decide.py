@@ -17,8 +17,8 @@ from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.checkpoints import requests as checkpoints
 from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.nodes import drift, nodes
-from lattice.core.machine.rules.services import resizing
-from lattice.core.machine.rules.site import administration, audit, deletion, specifications
+from lattice.core.machine.rules.services import resizing, revising
+from lattice.core.machine.rules.site import administration, audit, deletion, specifications, upgrades
 from lattice.core.machine.rules.work import (
     allocations,
     dags,
@@ -30,6 +30,7 @@ from lattice.core.machine.rules.work import (
     runs,
     steps,
     submission,
+    watching,
 )
 from lattice.core.machine.rules.work import suspension as pauses
 from lattice.core.machine.state import State
@@ -100,8 +101,8 @@ def _release(state: State, command: cmd.ReleaseAllocation) -> Decision:
     return ranges.release(state, command) if command.positions else allocations.release(state, command)
 
 
-def _requeue(state: State, command: cmd.RequeueAllocation) -> Decision:
-    return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
+def _requeue(state: State, command: cmd.RequeueAllocation, at: int) -> Decision:
+    return ranges.requeue(state, command, at) if command.positions else allocations.requeue(state, command, at)
 
 
 def _register(state: State, command: cmd.RegisterNode, actor: str, at: int) -> Decision:
@@ -123,9 +124,10 @@ TABLE: tuple[Row, ...] = (
     _signed(cmd.CancelAllocation, _cancel),
     _plain(cmd.HoldAllocation, _hold),
     _plain(cmd.ReleaseAllocation, _release),
-    _plain(cmd.RequeueAllocation, _requeue),
+    _timed(cmd.RequeueAllocation, _requeue),
     _timed(cmd.UpdateAllocation, allocations.update),
     _plain(cmd.PauseAllocation, pauses.pause),
+    _plain(cmd.ShareTerminal, watching.share),
     _signed_timed(cmd.RequestCheckpoint, checkpoints.request),
     _timed(cmd.ReportCheckpoint, checkpoints.report),
     _timed(cmd.ExpireCheckpoint, checkpoints.expire),
@@ -142,6 +144,11 @@ TABLE: tuple[Row, ...] = (
     _timed(cmd.LosePart, runs.lose),
     _timed(cmd.GrowAllocation, resizing.grow),
     _plain(cmd.ShrinkAllocation, resizing.shrink),
+    _signed_timed(cmd.ReviseService, revising.revise),
+    _signed_timed(cmd.RollBackService, revising.roll_back),
+    _plain(cmd.RenewInstance, revising.renew),
+    _plain(cmd.TurnRollout, revising.turn),
+    _timed(cmd.EndRollout, revising.end),
     _timed(cmd.EndPart, runs.end),
     _timed(cmd.StartPart, runs.begin),
     _timed(cmd.NoteUsage, runs.note_usage),
@@ -157,7 +164,7 @@ TABLE: tuple[Row, ...] = (
     _signed(cmd.DegradeNode, nodes.degrade),
     _signed(cmd.RecoverNode, nodes.recover),
     _signed_timed(cmd.DownNode, nodes.down),
-    _signed(cmd.DrainNode, nodes.drain),
+    _signed_timed(cmd.DrainNode, nodes.drain),
     _signed(cmd.UndrainNode, drift.undrain),
     _signed_timed(cmd.DisableNode, nodes.disable),
     _signed(cmd.EnableNode, nodes.enable),
@@ -185,6 +192,9 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.DeleteRecord, deletion.delete_record),
     _plain(cmd.RecordSnapshot, _record_snapshot),
     _plain(cmd.RaiseLevel, administration.raise_level),
+    _signed_timed(cmd.BeginUpgrade, upgrades.begin),
+    _timed(cmd.TurnUpgrade, upgrades.turn),
+    _timed(cmd.StepUpgrade, upgrades.step),
     # notifications
     _plain(cmd.SetNotifyDefault, notifications.set_default),
     _timed(cmd.NoteTimeLimit, notifications.note_time_limit),

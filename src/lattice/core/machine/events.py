@@ -21,6 +21,7 @@ from lattice.core.machine.vocabulary.node_events import (
     NodeRegistered,
     NodeSpecified,
 )
+from lattice.core.machine.vocabulary.service_events import InstanceRenewed, RolloutChanged, ServiceRevised
 from lattice.core.machine.vocabulary.shape import Event
 from lattice.core.machine.vocabulary.site_events import (
     AuditArchived,
@@ -42,6 +43,7 @@ from lattice.core.machine.vocabulary.site_events import (
     VclusterSet,
 )
 from lattice.core.machine.vocabulary.staging_events import AllocationStaged, CopyChanged, CopyForgotten
+from lattice.core.machine.vocabulary.upgrade_events import UpgradeChanged
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.telemetry.modes import Telemetry
@@ -189,6 +191,7 @@ class AllocationStopping(Event, tag="allocation_stopping", frozen=True, kw_only=
     intent: StopIntent
     lost_node: str = ""
     by: str = ""  # another user who cancelled it
+    abandons: bool = False  # its nodes stop copying results
 
 
 class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
@@ -207,7 +210,7 @@ class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
 
 
 class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=True):
-    """Back to Pending; `counted` when a failure was the reason."""
+    """Waits again, Suspended if it continues from a checkpoint, else Pending; `counted` when a failure was the reason."""
 
     number: int
     counted: bool
@@ -219,6 +222,7 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     is_anew: bool = False  # so long in health before that the count of requeues begins anew
     avoid: str = ""  # the node where it did: not there again
     preempted: bool = False  # its nodes were wanted for other work
+    suspended: bool = False
 
 
 class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):
@@ -248,8 +252,24 @@ class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True
     is_paused: bool
 
 
+class TerminalShared(Event, tag="terminal_shared", frozen=True, kw_only=True):
+    """A user may watch a terminal from now on, or no longer."""
+
+    number: int
+    step: int
+    user: str
+    is_shared: bool
+
+
 class CheckpointRequested(Event, tag="checkpoint_requested", frozen=True, kw_only=True):
     """The allocation is Checkpointing from now on."""
+
+    number: int
+    checkpoint: OpenCheckpoint
+
+
+class CheckpointRevised(Event, tag="checkpoint_revised", frozen=True, kw_only=True):
+    """What follows when the open checkpoint is over has changed."""
 
     number: int
     checkpoint: OpenCheckpoint
@@ -298,6 +318,9 @@ AnyEvent = (
     | NodeJoined
     | NodeLeft
     | InstancesWanted
+    | ServiceRevised
+    | RolloutChanged
+    | InstanceRenewed
     | StepsRecorded
     | AllocationStarted
     | AllocationStopping
@@ -307,7 +330,9 @@ AnyEvent = (
     | AllocationReleased
     | AllocationUpdated
     | AllocationPaused
+    | TerminalShared
     | CheckpointRequested
+    | CheckpointRevised
     | CheckpointAdvanced
     | CheckpointEnded
     | AllocationsArchived
@@ -350,4 +375,5 @@ AnyEvent = (
     | AllocationStaged
     | SnapshotRecorded
     | LevelRaised
+    | UpgradeChanged
 )

@@ -25,7 +25,8 @@ from lattice.core.machine.folds.drift import evolve_drift
 from lattice.core.machine.folds.evictions import EvictionEvent, evolve_eviction
 from lattice.core.machine.folds.groups import canceller, evolve_group, with_use
 from lattice.core.machine.folds.holdings import before, end_of, enter_time, give_back, take
-from lattice.core.machine.folds.instances import InstanceEvent, evolve_instance
+from lattice.core.machine.folds.instances import evolve_instance
+from lattice.core.machine.folds.revisions import RevisionEvent, evolve_revision
 from lattice.core.machine.folds.site import evolve_site
 from lattice.core.machine.folds.specified import evolve_specification
 from lattice.core.machine.folds.staging import StagingEvent, evolve_staging
@@ -33,9 +34,18 @@ from lattice.core.machine.parts.node_history import NodeHistoryEntry, registrati
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import Node, NodeState
-from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
+from lattice.core.model.services.rollouts import started
+from lattice.core.model.work.allocations import (
+    MAX_TAKEN,
+    Allocation,
+    AllocationState,
+    Cause,
+    Hold,
+    TakenRun,
+    TaskGroup,
+)
 from lattice.core.model.work.efficiency import held_amounts
-from lattice.core.model.work.steps import with_step
+from lattice.core.model.work.steps import Watcher, with_step
 from lattice.core.model.work.usage import NO_USAGE
 
 FAILED_WITHOUT_CODE = 125
@@ -44,34 +54,34 @@ FAILED_WITHOUT_CODE = 125
 def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
     """Folds `event`, which happened at `at`."""
     match event:
+        case ev.PartChanged() | ev.NodeJoined() | ev.NodeLeft() | ev.InstancesWanted() | ev.InstanceRenewed():
+            evolve_instance(state, event, at)
         case (
-            ev.PartChanged()
-            | ev.NodeJoined()
-            | ev.NodeLeft()
-            | ev.InstancesWanted()
-            | ev.AllocationSubmitted()
+            ev.AllocationSubmitted()
             | ev.AllocationPlaced()
             | ev.AllocationStarted()
+            | ev.ServiceRevised()
+            | ev.RolloutChanged()
         ):
             _evolve_run(state, event, at)
         case ev.AllocationEnded() | ev.StepsRecorded() | ev.AllocationStopping() | ev.AllocationRequeued():
             _evolve_end(state, event, at)
-        case ev.AllocationPaused() | ev.CheckpointRequested() | ev.CheckpointAdvanced() | ev.CheckpointEnded():
-            _evolve_running(state, event, at)
+        case ev.CheckpointRequested() | ev.CheckpointRevised() | ev.CheckpointAdvanced() | ev.CheckpointEnded():
+            _change(state, event.number, **changed_by(state, event))
         case (
             ev.AllocationHeld()
             | ev.AllocationReleased()
             | ev.AllocationUpdated()
             | ev.AllocationsArchived()
             | ev.TimeLimitNeared()
+            | ev.TerminalShared()
+            | ev.AllocationPaused()
         ):
-            _evolve_request(state, event)
+            _evolve_request(state, event, at)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
             evolve_group(state, event, at)
-        case ev.NodeRegistered() | ev.NodeMoved():
+        case ev.NodeRegistered() | ev.NodeMoved() | ev.NodeSpecified() | ev.NodeMeasured():
             _evolve_node(state, event, at)
-        case ev.NodeSpecified() | ev.NodeMeasured():
-            evolve_specification(state, event, at)
         case ev.WaitChanged() | ev.TasksUnblocked() | ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
             _evolve_dependency(state, event, at)
         case (
@@ -100,19 +110,6 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             evolve_site(state, event)
 
 
-def _evolve_running(
-    state: State,
-    event: ev.AllocationPaused | ev.CheckpointRequested | ev.CheckpointAdvanced | ev.CheckpointEnded,
-    at: int,
-) -> None:
-    """What happens to a run that neither starts nor ends it."""
-    match event:
-        case ev.AllocationPaused():
-            _paused(state, event, at)
-        case _:
-            _change(state, event.number, **changed_by(state, event))
-
-
 def _evolve_room(state: State, event: EvictionEvent | StagingEvent) -> None:
     """Nodes and data that are made ready for work before it starts."""
     match event:
@@ -123,11 +120,17 @@ def _evolve_room(state: State, event: EvictionEvent | StagingEvent) -> None:
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
-_RunEvent = InstanceEvent | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
+_RunEvent = RevisionEvent | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
 _RequestEvent = (
-    ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived | ev.TimeLimitNeared
+    ev.AllocationHeld
+    | ev.AllocationReleased
+    | ev.AllocationUpdated
+    | ev.AllocationsArchived
+    | ev.TimeLimitNeared
+    | ev.TerminalShared
+    | ev.AllocationPaused
 )
-_NodeEvent = ev.NodeRegistered | ev.NodeMoved
+_NodeEvent = ev.NodeRegistered | ev.NodeMoved | ev.NodeSpecified | ev.NodeMeasured
 
 
 def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
@@ -183,14 +186,14 @@ def _wait_changed(state: State, event: ev.WaitChanged) -> None:
 
 def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
     match event:
-        case ev.PartChanged() | ev.NodeJoined() | ev.NodeLeft() | ev.InstancesWanted():
-            evolve_instance(state, event, at)
         case ev.AllocationSubmitted():
             state.put_allocation(event.allocation)
             state.put_payload(event.allocation.number, event.payload)
             state.next_number = event.allocation.number + 1
         case ev.AllocationPlaced():
             _placed(state, event)
+        case ev.ServiceRevised() | ev.RolloutChanged():
+            evolve_revision(state, event)
         case ev.AllocationStarted():
             started_at = before(at, event.elapsed_s, state.allocations[event.number])
             _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at, prologue_failures=0)
@@ -198,8 +201,10 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
             assert_never(event)
 
 
-def _evolve_request(state: State, event: _RequestEvent) -> None:
+def _evolve_request(state: State, event: _RequestEvent, at: int) -> None:
     match event:
+        case ev.AllocationPaused():
+            _paused(state, event, at)
         case ev.AllocationHeld():
             _change(state, event.number, hold=event.hold)
         case ev.AllocationReleased():
@@ -210,6 +215,8 @@ def _evolve_request(state: State, event: _RequestEvent) -> None:
             _archived(state, event)
         case ev.TimeLimitNeared():
             _change(state, event.number, limit_noted=event.percent)
+        case ev.TerminalShared():
+            _shared(state, event)
         case _:
             assert_never(event)
 
@@ -257,6 +264,7 @@ def _badness(failed: Allocation | TaskGroup) -> int:
 
 def _placed(state: State, event: ev.AllocationPlaced) -> None:
     """The allocation gets its shares and the nodes their holder: both sides of one fact, which no command may see apart."""
+    rollout = state.allocations[event.number].rollout
     record = _change(
         state,
         event.number,
@@ -265,6 +273,7 @@ def _placed(state: State, event: ev.AllocationPlaced) -> None:
         shares=event.shares,
         parts=event.parts,
         message="",
+        rollout=rollout if rollout is None else started(rollout, tuple(part.node for part in event.parts)),
     )
     for share in event.shares:
         take(state, record, share)
@@ -277,7 +286,9 @@ def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
     for record in event.steps:
         steps = with_step(steps, record)
         next_step = max(next_step, record.step + 1)
-    _change(state, event.number, steps=steps, next_step=next_step)
+    ended = {record.step for record in event.steps}
+    watchers = tuple(each for each in old.watchers if each.step not in ended)
+    _change(state, event.number, steps=steps, next_step=next_step, watchers=watchers)
 
 
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
@@ -293,6 +304,7 @@ def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
         lost_node=event.lost_node or old.lost_node,
         stop_asked_at=old.stop_asked_at or at,
         paused_at=0,  # it must be resumed to end
+        abandons=old.abandons or event.abandons,
     )
 
 
@@ -319,6 +331,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         intent=None,
         cancelled_by=event.by,
         checkpoints=after_run(old, at),
+        watchers=(),
         **_held(state, old),
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
@@ -345,10 +358,11 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
     _change(
         state,
         event.number,
-        state=AllocationState.PENDING,
+        state=AllocationState.SUSPENDED if event.suspended else AllocationState.PENDING,
         requeue_count=(0 if event.is_anew else old.requeue_count) + event.counted,
         restart_count=old.restart_count + 1,
         preempted=old.preempted + event.preempted,
+        taken=_with_taken(old, at, event.elapsed_s) if event.preempted else old.taken,
         eligible_at=event.eligible_at,
         hold=event.hold if event.hold is not Hold.NONE else old.hold,
         message=event.message,
@@ -368,13 +382,22 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         last_instance=0,
         left_restarts=0,
         left=(),
+        scaled_at=0,
+        rollout=old.rollout if old.rollout is None else replace(old.rollout, updated=(), renewing=()),
         prologue_failures=old.prologue_failures + event.prologue_failed,
         avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,
         request=replace(old.request, exclude=(*old.request.exclude, event.avoid)) if event.avoid else old.request,
         checkpoints=after_run(old, at),
+        watchers=(),
     )
     enter_time(state, old, at, event.elapsed_s)
     give_back(state, old)
+
+
+def _with_taken(old: Allocation, at: int, elapsed_s: float) -> tuple[TakenRun, ...]:
+    ended_at = end_of(old, at, elapsed_s)
+    this = TakenRun(run=old.run, started_at=old.started_at, ended_at=ended_at, nodes=old.nodes)
+    return (*old.taken, this)[-MAX_TAKEN:]
 
 
 def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:
@@ -383,6 +406,12 @@ def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:
     else:
         old = state.allocations[event.number]
         _change(state, event.number, paused_at=0, paused_ms=old.paused_ms + max(0, at - old.paused_at))
+
+
+def _shared(state: State, event: ev.TerminalShared) -> None:
+    watcher, old = Watcher(event.step, event.user), state.allocations[event.number].watchers
+    watchers = (*old, watcher) if event.is_shared else tuple(each for each in old if each != watcher)
+    _change(state, event.number, watchers=watchers)
 
 
 _REVISED = ("vcluster", "request", "eligible_at", "depends_on", "waits_for", "asked")
@@ -437,6 +466,8 @@ def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
             _node_registered(state, event, at)
         case ev.NodeMoved():
             _node_moved(state, event, at)
+        case ev.NodeSpecified() | ev.NodeMeasured():
+            evolve_specification(state, event, at)
         case _:
             assert_never(event)
 

@@ -34,6 +34,7 @@ from lattice.core.model.work.allocations import Cause, PartPhase, RequeuePolicy,
 from lattice.core.model.work.evictions import Limits
 from lattice.core.model.work.notifications import Occasion
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.usage import Usage
 
 OLDEST = OLDEST_LEVEL
 NEWEST = 2  # the highest level that this release reads and writes
@@ -60,6 +61,9 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.AcceptFingerprint,
         Setting("node.admission"),
         cmd.NoteUsage,
+        (Usage, "gpu_used_s"),
+        (Usage, "gpu_held_s"),
+        (Usage, "energy_j"),
         cmd.EndPart,
         (StepRecord, "usage"),
         Setting("terminal.keep"),
@@ -84,10 +88,15 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.RequestCheckpoint,
         cmd.ReportCheckpoint,
         cmd.ExpireCheckpoint,
+        (cmd.RequeueAllocation, "checkpoint"),
         Setting("checkpoint.root"),
         Setting("checkpoint.timeout_s"),
         Setting("checkpoint.keep"),
         Setting("checkpoint.keep_bytes"),
+        Setting("checkpoint.every_s"),
+        Setting("checkpoint.max_bandwidth"),
+        Setting("checkpoint.min_interval_s"),
+        Setting("checkpoint.node_mtbf_s"),
         (cmd.SubmitAllocation, "data"),
         cmd.WantCopy,
         cmd.ClaimCopy,
@@ -99,11 +108,22 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         Setting("staging.bandwidth"),
         (cmd.SubmitAllocation, "restart"),
         (cmd.SubmitAllocation, "probed"),
+        (cmd.SubmitAllocation, "stages_out"),
         cmd.GrowAllocation,
         cmd.ShrinkAllocation,
         PartPhase.RESTARTING,
         PartPhase.LEAVING,
         Cause.PROBE,
+        cmd.ShareTerminal,
+        (cmd.SubmitAllocation, "scaling"),
+        cmd.ReviseService,
+        cmd.RollBackService,
+        cmd.RenewInstance,
+        cmd.TurnRollout,
+        cmd.EndRollout,
+        cmd.BeginUpgrade,
+        cmd.TurnUpgrade,
+        cmd.StepUpgrade,
     ),
 }
 
@@ -128,7 +148,8 @@ def needed(command: cmd.AnyCommand) -> Need:
 
 def refusal(command: cmd.AnyCommand, level: int) -> Rejected | None:
     """Why a cluster of this level cannot carry out the command; None when it can."""
-    if type(command) not in _PLANS or type(command) is cmd.RaiseLevel:
+    # Nothing needs more than the newest level, so a cluster that has it is spared the walk through every record.
+    if level >= NEWEST or type(command) not in _PLANS or type(command) is cmd.RaiseLevel:
         return None
     need = needed(command)
     if need.level <= level:

@@ -19,16 +19,20 @@ from lattice.core.machine.parts.evictions import EvictionRegistry
 from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
+from lattice.core.machine.parts.revisions import RevisionRegistry
 from lattice.core.machine.parts.services import ServiceNames
 from lattice.core.machine.parts.staging import StagingRegistry
+from lattice.core.machine.parts.upgrades import UpgradeRegistry
 from lattice.core.model.data.copies import Copy
 from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.services.rollouts import ServiceRevision
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, TenantUse, Vcluster
-from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.site.upgrades import Upgrade
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, TaskGroup
 from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.evictions import Eviction
 from lattice.core.model.work.ledger import Ledger
@@ -100,6 +104,8 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     enrolments: tuple[Enrolment, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     copies: tuple[Copy, ...] = ()
+    revisions: tuple[ServiceRevision, ...] = ()
+    upgrades: tuple[Upgrade, ...] = ()
 
 
 OLDEST_LEVEL = 1
@@ -151,6 +157,8 @@ class State:
         self.evictions = EvictionRegistry(self._digest)
         self.services = ServiceNames()
         self.staging = StagingRegistry(self._digest)
+        self.revisions = RevisionRegistry(self._digest)
+        self.upgrades = UpgradeRegistry(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -174,6 +182,11 @@ class State:
     def payload_of(self, allocation: Allocation) -> bytes:
         """The cold part of an allocation; tasks share that of their group."""
         return self.payloads.get(allocation.group or allocation.number, b"")
+
+    def payload_of_part(self, allocation: Allocation, part: Part) -> bytes:
+        """What an instance of a service runs: while it is updated, not all run the same."""
+        kept = self.revisions.of(allocation.number).get(allocation.revision_of(part.node))
+        return self.payload_of(allocation) if kept is None else kept.payload
 
     def group_of(self, number: int) -> TaskGroup | None:
         """The group in whose block a task number lies."""
@@ -245,6 +258,8 @@ class State:
             enrolments=tuple(self.admission.enrolments.values()),
             evictions=tuple(self.evictions.records.values()),
             copies=tuple(self.staging.copies.values()),
+            revisions=self.revisions.every(),
+            upgrades=self.upgrades.every(),
         )
 
     # writing, for evolve and the codec alone
@@ -296,6 +311,7 @@ class State:
         self.dependencies.note(old, None)
         self.services.note(old, None)
         self.staging.note(old, None)
+        self.revisions.drop(number)
         self._count_allocation(old, None)
 
     def _count_allocation(self, old: Allocation | None, new: Allocation | None) -> None:
@@ -390,6 +406,7 @@ class State:
         self._digest.shift(rows.load(chunk))
 
     def put_payload(self, number: int, payload: bytes) -> None:
+        self.drop_payload(number)
         self._digest.add(b"payload", (number, payload))
         self.payloads[number] = payload
 

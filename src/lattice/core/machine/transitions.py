@@ -11,7 +11,7 @@ A node is alive (Unknown to Drained), gone (Down), or waits for a person (Failed
 is remembered across Down, so that a node comes back drained. An allocation is before its run (Pending, Staging), active, Stopping,
 or at an end; ends are final, and a requeue goes back to Pending for another run. Work begins in Staging when its data has to be
 brought first. Work that is asked for a checkpoint is Checkpointing until it is complete or has failed, and holds what it held.
-No entry leads to SUSPENDED yet.
+Work that was taken off its nodes and can continue from a checkpoint is Suspended: it waits as Pending work does.
 See docs/architecture/core.md.
 """
 
@@ -58,6 +58,7 @@ class AllocationTrigger(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     REQUEUE = "requeue"
+    SUSPEND = "suspend"  # taken off its nodes, with a complete checkpoint from which it continues
     CHECKPOINT = "checkpoint"
     CHECKPOINTED = "checkpointed"  # complete, or failed: it runs on
     STAGED = "staged"  # its data is there, or as much of it as will come
@@ -69,6 +70,7 @@ class PartTrigger(StrEnum):
     RUNS = "runs"
     RESTARTS = "restarts"  # its process ended, and its node starts it again
     LEAVE = "leave"
+    RENEWED = "renewed"  # it has ended, and starts again on its node as another revision
     ENDS = "ends"
 
 
@@ -119,6 +121,7 @@ _ACTIVE = (A.STARTING, A.RUNNING, A.CHECKPOINTING)
 
 ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     (A.PENDING, _U.PLACE): A.STARTING,
+    (A.SUSPENDED, _U.PLACE): A.STARTING,
     (A.STAGING, _U.STAGED): A.PENDING,
     (A.STARTING, _U.STARTED): A.RUNNING,
     (A.RUNNING, _U.CHECKPOINT): A.CHECKPOINTING,
@@ -133,6 +136,7 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     },  # only by a deadline, or data that its user may not read
     **{(state, _U.CANCEL): A.CANCELLED for state in (*_BEFORE, A.SUSPENDED, A.STOPPING)},
     **{(state, _U.REQUEUE): A.PENDING for state in (*_ACTIVE, A.STOPPING)},
+    (A.STOPPING, _U.SUSPEND): A.SUSPENDED,
 }
 
 
@@ -146,6 +150,7 @@ PART_TABLE: dict[tuple[P, PartTrigger], P] = {
     (P.LEAVING, _V.RESTARTS): P.LEAVING,
     **{(phase, _V.LEAVE): P.LEAVING for phase in (*_LIVE, P.LEAVING)},  # only of a running allocation with instances
     **{(phase, _V.ENDS): P.ENDED for phase in (*_LIVE, P.LEAVING)},
+    **{(phase, _V.RENEWED): P.ASSIGNED for phase in (*_LIVE, P.LEAVING)},  # only while the service is updated
 }
 
 

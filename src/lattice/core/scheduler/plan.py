@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lattice.core.model.capacity.lending import lending_of
-from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.model.work.evictions import Eviction, EvictionReason
 from lattice.core.scheduler.feasibility import Demand
@@ -33,22 +32,25 @@ from lattice.core.scheduler.placement.explain import Explanations, Why
 from lattice.core.scheduler.placement.headroom import Headroom
 from lattice.core.scheduler.placement.loans import Loans
 from lattice.core.scheduler.placement.progress import BEHIND, NOT_YET, Progress
-from lattice.core.scheduler.placement.promises import could_start, opens_now, promised_first, slot_rows
+from lattice.core.scheduler.placement.promises import could_start, entered_as, opens_now, promised_first
+from lattice.core.scheduler.placement.reach import Reaches
 from lattice.core.scheduler.placement.solver import (
     alike_rows,
     avoid_drifted,
     choose_nodes,
     largest_alike,
+    least_nodes,
     limit_new_nodes,
+    shares_on,
 )
-from lattice.core.scheduler.placement.victims import Choice, Victims
+from lattice.core.scheduler.placement.victims import Choice, Fits, Victims
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation, Taking
 from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.room import Mark, Room
 from lattice.core.scheduler.score.profiles import Profile
 from lattice.core.scheduler.score.score import Scores, score
 from lattice.core.scheduler.tables.slots import Bools, Rows
-from lattice.core.scheduler.tables.snapshot import NEVER, STOP_GRACE_MS, Shape, Snapshot
+from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
 
 # Plain numbers: NumPy looks long at a member of an enumeration.
 _PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
@@ -205,8 +207,7 @@ class _Pass:
 
         `due` = when the last of those that leave is stopped.
         """
-        start = max(self._now, int(self._room.busy_until(rows).max(initial=self._now)))
-        start = min(start, due + STOP_GRACE_MS)
+        start = self._room.freed_at(rows, due)
         end = start + shape.walltime_s * 1000 if shape.walltime_s else NEVER
         number = int(self._snapshot.queue.number[row])
         if self._progress.why[row] == BEHIND:
@@ -228,9 +229,13 @@ class _Pass:
         if predicted is not None and predicted <= self._now + limits.patience_s * 1000:
             return False
         self._searches -= 1
-        choice = self._victims.search(demand, shape, klass, lambda: self._fitting(shape, demand))
+        if self._could_borrow(row, shape, demand):
+            return False
+        choice = self._victims.search(demand, shape, klass, self._fits(shape, demand))
         if choice is None:
             self._progress.victimless.add(key)
+            return False
+        if predicted is not None and predicted < self._room.freed_at(choice.rows, self._now):
             return False
         self._enter_choice(row, shape, demand, choice, EvictionReason.PRIORITY)
         return True
@@ -252,7 +257,7 @@ class _Pass:
         if predicted is not None and predicted <= due:
             return False
         self._searches -= 1
-        choice = self._victims.reclaim(demand, shape, lent, lambda: self._fitting(shape, demand))
+        choice = self._victims.reclaim(demand, shape, lent, self._fits(shape, demand))
         if choice is None:
             self._progress.victimless.add(key)
             return False
@@ -266,28 +271,14 @@ class _Pass:
         number = next(number for number in self._numbers(row) if number not in placed)
         self._victims.take(choice)
         self._keep_from_now(row, shape, demand, choice.rows, max(self._now, due))
-        shares = _shares(self._snapshot, demand, choice.rows)
+        shares = shares_on(self._snapshot, demand, choice.rows)
         run = int(self._snapshot.queue.run[row])
         self._progress.takings.append(
             Taking(number=number, run=run, victims=choice.victims, shares=shares, reason=reason)
         )
 
-    def _fitting(self, shape: Shape, demand: Demand) -> Rows | None:
-        """As many nodes as the row needs at least, if it could start on them now; decides nothing."""
-        least = demand.least
-        if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < least:
-            return None
-        rows = self._room.candidates(demand, shape)
-        left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
-        if left is not None and left < least:
-            rows = limit_new_nodes(self._room, demand, rows, shape.tenant, left)
-        if demand.request.require_conformance:
-            rows = alike_rows(self._room, rows, least)
-        if len(rows) < least:
-            return None
-        chosen = choose_nodes(self._room, demand, avoid_drifted(self._room, demand, rows), least)
-        shortage = self._room.shortage(demand, chosen, shape.end_if_started(self._now))
-        return chosen if shortage is None else None
+    def _fits(self, shape: Shape, demand: Demand) -> Fits:
+        return lambda: least_nodes(self._room, self._headroom, shape, demand)
 
     # borrowing
 
@@ -309,13 +300,16 @@ class _Pass:
     def _borrow_for(self, row: int, vcluster: Vcluster) -> bool:
         """Starts the row, or tasks of it, on its own nodes and as few foreign ones as it takes; False when something is left."""
         queue, shape = self._snapshot.queue, self._snapshot.shape_of(row)
-        number, taken = int(queue.number[row]), {taking.number for taking in self._progress.takings}
-        if number in taken or not self._loans.may_borrow(vcluster, shape, int(queue.preemption_class[row])):
+        number = int(queue.number[row])
+        own = range(number, number + int(queue.block[row]) + 1)
+        if any(taking.number in own for taking in self._progress.takings) or not self._loans.may_borrow(
+            vcluster, shape, int(queue.preemption_class[row])
+        ):
             return False
         demand = self._room.demand(shape.request, vcluster)
         placed = {placement.number for placement in self._progress.placements}
         for each in self._numbers(row):
-            if each in placed or each in taken:
+            if each in placed:
                 continue
             rows = self._borrowed(vcluster, shape, demand)
             if rows is None:
@@ -323,12 +317,19 @@ class _Pass:
             if number in self._progress.reservations:
                 self._room.release(number)
                 del self._progress.reservations[number]
+            self._loans.lend(vcluster, rows)
             self._place(each, int(queue.run[row]), shape, demand, rows, is_backfill=True)
         self._progress.why[row] = _PLACED
         return True
 
+    def _could_borrow(self, row: int, shape: Shape, demand: Demand) -> bool:
+        """Whether idle nodes of others would do, as things are: they are preferred to work that runs."""
+        vcluster = self._snapshot.vclusters[shape.vcluster]
+        may = self._loans.may_borrow(vcluster, shape, int(self._snapshot.queue.preemption_class[row]))
+        return may and vcluster in self._loans.borrowers and self._borrowed(vcluster, shape, demand) is not None
+
     def _borrowed(self, vcluster: Vcluster, shape: Shape, demand: Demand) -> Rows | None:
-        """Its own open nodes and the fewest foreign ones that make up what it needs, counted as lent; None when they do not suffice."""
+        """Its own open nodes and the fewest foreign ones that make up what it needs; None when they do not suffice."""
         if self._headroom.refusal(shape) is not None:
             return None
         if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < demand.least:
@@ -348,7 +349,6 @@ class _Pass:
         left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
         if left is not None and int(np.count_nonzero(~self._room.present(shape.tenant)[rows])) > left:
             return None
-        self._loans.lend(vcluster, lent)
         return rows
 
     # promises
@@ -369,7 +369,8 @@ class _Pass:
             self._consider(row)
             number = int(queue.number[row])
             kept = self._progress.reservations.get(number)
-            if kept is not None and kept.start_at > max(promised[number].start_at, self._now):
+            starts_at = NEVER if kept is None else kept.start_at
+            if starts_at > max(promised[number].start_at, self._now) and self._progress.why[row] == _NO_ROOM:
                 return False
         return True
 
@@ -392,11 +393,24 @@ class _Pass:
                 if not could_start(self._room, demand, shape, promised[number]):
                     continue
                 shut.clear()
-                self._room.release(number)
-                del self._progress.reservations[number]
-                self._progress.depth[int(queue.vcluster[row])] += 1
-                self._progress.lookouts[int(queue.vcluster[row])] += 1
-            self._consider(row)
+                self._start_early(row, number)
+            else:
+                self._consider(row)
+
+    def _start_early(self, row: int, number: int) -> None:
+        """Considers a row without its promise. It stands if takings would move it: nodes may be free, but not their power."""
+        mark, place = self._mark(), int(self._snapshot.queue.vcluster[row])
+        self._room.release(number)
+        entered = self._progress.reservations.pop(number)
+        self._progress.depth[place] += 1
+        self._progress.lookouts[place] += 1
+        self._consider(row)
+        kept = self._progress.reservations.get(number)
+        is_late = self._progress.why[row] == _NO_ROOM and (kept is None or kept.start_at > entered.start_at)
+        if mark.progress.takings and is_late and self._progress.placements == mark.progress.placements:
+            self._rollback(mark)
+        else:
+            self._room.commit(mark.room)
 
     def _takes_instead(self, row: int, shape: Shape, kept: Reservation) -> bool:
         """Whether running work is taken for a row whose promise is entered already."""
@@ -416,13 +430,13 @@ class _Pass:
         """Enters a promise where it was; False when it is due now, or cannot be kept."""
         shape = self._snapshot.shape_of(row)
         demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
-        if kept.start_at <= self._now or self._headroom.refusal(shape) is not None:
+        if self._headroom.refusal(shape) is not None:
             return False
-        rows = slot_rows(self._room, demand, shape, kept)
-        if rows is None:
+        start = entered_as(self._room, demand, shape, kept)
+        if start is None:
             return False
         self._progress.why[row] = _NO_ROOM
-        self._reserve(row, shape, demand, Start(at=kept.start_at, rows=rows))
+        self._reserve(row, shape, demand, start)
         return True
 
     # one row
@@ -516,7 +530,7 @@ class _Pass:
     def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows, *, is_backfill: bool) -> None:
         new_nodes = self._room.take(demand, rows, shape.end_if_started(self._now), shape.tenant)
         self._headroom.take(shape, nodes=len(rows), new_nodes=new_nodes)
-        shares = _shares(self._snapshot, demand, rows)
+        shares = shares_on(self._snapshot, demand, rows)
         self._progress.placements.append(
             Placement(number=number, run=run, shares=shares, vcluster=shape.vcluster, is_backfill=is_backfill)
         )
@@ -577,20 +591,10 @@ class _Pass:
                 reasons=self._progress.reasons,
                 reservations=self._progress.reservations,
                 placed=frozenset(placement.number for placement in self._progress.placements),
+                reaches=Reaches(self._snapshot, self._victims, self._progress.takings, self._now),
             ),
             considered=sum(self._progress.seen),
             wake_at=int(later.min()) if len(later) else None,
             takings=tuple(self._progress.takings),
             is_full=not any(map(self._room.has_any, self._snapshot.vclusters.values())),
         )
-
-
-def _shares(snapshot: Snapshot, demand: Demand, rows: Rows) -> tuple[Share, ...]:
-    ids = snapshot.nodes.ids
-    if demand.is_whole:
-        return tuple(Share(node=ids[row]) for row in rows.tolist())
-    memory_mb = demand.memory_mb[snapshot.nodes.kind[rows]]
-    return tuple(
-        Share(node=ids[row], whole=False, cpus=demand.cpus, memory_mb=memory, gpus=demand.gpus)
-        for row, memory in zip(rows.tolist(), memory_mb.tolist(), strict=True)
-    )

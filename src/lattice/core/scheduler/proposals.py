@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.evictions import EvictionReason
 
@@ -43,7 +44,7 @@ class Reservation(Struct, frozen=True, kw_only=True):
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why an allocation or a group still waits. `rank` = how many of its vCluster are ahead of it.
 
-    `scores` has each factor by name and "total". `predicted_nodes` are those on which it would start at `predicted_start`.
+    `scores` has each factor by name and "total". `penalty` = what soft quotas multiply the score by, and why. `predicted_nodes` are those on which it would start at `predicted_start`.
     """
 
     reason: str
@@ -52,6 +53,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     rank: int = 0
     predicted_nodes: tuple[str, ...] = ()
     scores: Mapping[str, float] = {}
+    penalty: tuple[float, str] = (1.0, "")
 
 
 class WaitingTable(Mapping[int, Explanation]):
@@ -60,6 +62,10 @@ class WaitingTable(Mapping[int, Explanation]):
     @abstractmethod
     def behind_others(self) -> frozenset[int]:
         """The numbers of all that wait only for their turn, found in one step."""
+
+    @abstractmethod
+    def candidates(self, number: int) -> Candidates | None:
+        """Whom it could take; None when it does not wait for room, or nothing runs where it could."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -81,3 +87,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     def explain(self, number: int) -> Explanation | None:
         """Why the allocation, task or group waits; None when it does not wait as far as this plan knows."""
         return self.explanations.get(number)
+
+    def candidates(self, number: int) -> Candidates | None:
+        """Whom it could take off their nodes; None when that is not what it waits for."""
+        return self.explanations.candidates(number)

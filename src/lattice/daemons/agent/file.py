@@ -17,7 +17,9 @@ from lattice.config.schema import DurationText
 OWN_FLAGS = frozenset(
     {"help", "version", "config", "check_config", "connect", "example_config"}
 )  # of the command line alone
-LISTS = frozenset({"servers", "enroll_servers", "features"})  # flags whose value is `a,b,c`
+LISTS = frozenset(
+    {"servers", "enroll_servers", "features", "networks", "telemetry_without"}
+)  # flags whose value is `a,b,c`
 
 # What an agent of the packaged unit begins with.
 EXAMPLE = {

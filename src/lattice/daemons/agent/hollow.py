@@ -18,11 +18,13 @@ from lattice.agent.hollow.injections import InjectionFile
 from lattice.agent.hollow.names import node_names
 from lattice.agent.hollow.node import HollowNode
 from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
+from lattice.agent.hollow.telemetry import HollowPush
 from lattice.agent.hollow.work import Work, parse_work
 from lattice.agent.messages import NodeFacts
 from lattice.core.model.nodes.inventory import UnusableInventory
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
 from lattice.daemons.agent.identity import Credentials, add_options
+from lattice.daemons.agent.telemetry import add_push_options, push_settings
 from lattice.observe.logging import LEVELS, configure
 
 NODES_MAX = 100_000
@@ -74,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--hardware", type=Path, help="JSON file that overrides the inventory of the nodes; re-read when it changes")
     add("--group-size", type=int, default=0, help="nodes per topology group; 0 = no groups")
     add("--features", default="", help="features of each node: a,b,c")
+    add_push_options(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
     return parser
 
@@ -142,13 +145,24 @@ async def serve(options: argparse.Namespace, credentials: Credentials, hardware:
     fleet = Fleet(nodes, settings, credentials.identity.token, credentials.open_channel, injections, hardware)
     loop.add_signal_handler(signal.SIGUSR1, fleet.lose_collector)
     running = asyncio.create_task(fleet.run())
+    pushing = _push(options, nodes)
     waiting = asyncio.create_task(stopped.wait())
     done, _ = await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
     if running in done:
         running.result()
+    if pushing is not None:
+        pushing.cancel()
     # Immediately: thousands of streams are not closed one by one.
     sys.stderr.flush()
     os._exit(0)
+
+
+def _push(options: argparse.Namespace, nodes: Sequence[HollowNode]) -> "asyncio.Task[None] | None":
+    """Made-up windows of all nodes go to the store, where there is one."""
+    settings = push_settings(options, nodes[0].facts)
+    if settings is None:
+        return None
+    return asyncio.create_task(HollowPush([node.facts for node in nodes], settings).run())
 
 
 def run_quickly(work: Coroutine[None, None, None]) -> None:
@@ -169,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.enroll_servers:
             raise CannotStart("--enroll-servers cannot be used with --hollow: hollow nodes share one identity")
         credentials = choose_credentials(options)
+        push_settings(options, _facts(options, options.hollow_prefix, 0))
         hardware = HollowHardware(options.cpus, options.memory_mb, options.hardware)
     except (CannotStart, UnusableInventory) as error:
         sys.stderr.write(f"lattice-agent: {error}\n")

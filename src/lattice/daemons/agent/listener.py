@@ -64,7 +64,8 @@ async def listen(driver: Driver, endpoints: Sequence[str]) -> Listener | None:
         async with asyncio.timeout(HOST_WITHIN_S):
             host = await asyncio.to_thread(own_host, facts.address, endpoints)
         # A loopback address only works on this machine; any other may belong to a host name or a translated network.
-        bound = await listener.listen(host if host.startswith("127.") or host == "::1" else "", port)
+        only = host if host.startswith("127.") or host == "::1" else ""
+        bound = await listener.listen(settings.bind_host or only, port)
     except OSError as error:
         _log.warning(
             "cannot listen for other nodes: %s; this node will not be a collector",

@@ -1,10 +1,12 @@
-"""Where the agent sends its windows: `--tsdb-endpoint`."""
+"""Where the agent sends its windows, and what it does not read: `--tsdb-endpoint`, `--telemetry-without`."""
 
 import argparse
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from lattice.agent.messages import NodeFacts
+from lattice.agent.telemetry.node import TelemetrySettings
+from lattice.agent.telemetry.push.marking import MAX_DSCP
 from lattice.agent.telemetry.push.pusher import PushSettings
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.agent.choices import CannotStart
@@ -25,6 +27,40 @@ def add_push_options(add: Callable[..., argparse.Action]) -> None:
         help="bearer token for it, by reference: file://PATH or env://NAME",
     )
     add("--tsdb-ca-file", default="", metavar="FILE", help="certificates that vouch for it (default: the system's)")
+    add(
+        "--tsdb-dscp",
+        type=_dscp,
+        default=0,
+        metavar="N",
+        help=f"DSCP of the packets to it, from 0 to {MAX_DSCP}: 8 (CS1) lets them wait behind all others (default: 0)",
+    )
+
+
+def add_telemetry_options(add: Callable[..., argparse.Action]) -> None:
+    add_push_options(add)
+    add(
+        "--telemetry-without",
+        type=_sources,
+        default=frozenset(),
+        metavar="LIST",
+        help=f"sources of figures not to read, comma-separated: {', '.join(SOURCES[:-1])} or {SOURCES[-1]} (default: none)",
+    )
+
+
+SOURCES = ("bpf", "cgroup", "nvml", "dcgm", "rocm")
+
+
+def _sources(text: str) -> frozenset[str]:
+    named = frozenset(word.strip() for word in text.split(",") if word.strip())
+    if unknown := sorted(named - set(SOURCES)):
+        raise argparse.ArgumentTypeError(f'no source "{unknown[0]}"; known are {", ".join(SOURCES)}')
+    return named
+
+
+def _dscp(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= MAX_DSCP):
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to {MAX_DSCP}")
+    return int(text)
 
 
 def _endpoint(text: str) -> str:
@@ -38,10 +74,15 @@ def _endpoint(text: str) -> str:
     return text
 
 
+def telemetry_settings(options: argparse.Namespace, facts: NodeFacts) -> TelemetrySettings:
+    """Raises CannotStart."""
+    return TelemetrySettings(push=push_settings(options, facts), without=options.telemetry_without)
+
+
 def push_settings(options: argparse.Namespace, facts: NodeFacts) -> PushSettings | None:
     """None where nothing is sent. Raises CannotStart."""
     if not options.tsdb_endpoint:
-        for name in ("tsdb_token", "tsdb_ca_file"):
+        for name in ("tsdb_token", "tsdb_ca_file", "tsdb_dscp"):
             if getattr(options, name):
                 raise CannotStart(f"--{name.replace('_', '-')} needs --tsdb-endpoint")
         return None
@@ -60,6 +101,7 @@ def push_settings(options: argparse.Namespace, facts: NodeFacts) -> PushSettings
         group=facts.group,
         token=(lambda: _token_now(reference)) if reference else None,
         ca_file=options.tsdb_ca_file,
+        dscp=options.tsdb_dscp,
     )
 
 

@@ -114,6 +114,7 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     arguments = {
         "--node-id": node,
         "--metrics-listen": "off",  # several agents share this machine
+        "--telemetry-without": "bpf",  # each would count every switch of the machine
         "--state-dir": str(layout.state_of(node)),
         "--servers": grpc,
         "--token-file": str(layout.agent_token),

@@ -60,7 +60,13 @@ def object_store_of(config: ServerConfig) -> ObjectStore:
 def log_retention(config: ServerConfig) -> LogRetention:
     """How long output is kept."""
     section = config.logs
-    return LogRetention(default_s=section.retention, tenants=section.tenants, vclusters=section.vclusters)
+    return LogRetention(
+        default_s=section.retention,
+        tenants=section.tenants,
+        vclusters=section.vclusters,
+        checkpoints_s=config.retention.checkpoints,
+        traces_s=config.retention.traces,
+    )
 
 
 def _key_id(config: ServerConfig) -> str:

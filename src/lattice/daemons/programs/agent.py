@@ -44,10 +44,10 @@ from lattice.daemons.agent.hardware import BadHardware, Machine, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
-from lattice.daemons.agent.telemetry import add_push_options, push_settings
+from lattice.daemons.agent.log_file import add_log_options, configure_logging
+from lattice.daemons.agent.network import add_network_options, bind_host, figures_place
+from lattice.daemons.agent.telemetry import add_telemetry_options, telemetry_settings
 from lattice.daemons.programs.version import add_version
-from lattice.observe.log_files import LogFile
-from lattice.observe.logging import LEVELS, configure
 from lattice.observe.service_manager import ServiceManager
 from lattice.ports.quorum.object_store import ObjectStore
 
@@ -83,29 +83,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_images(add)
     _add_hooks(add)
     add_listener_option(add)
-    add_push_options(add)
+    add_telemetry_options(add)
     add_figures_option(add)
-    add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
-    add("--log-file", default="", metavar="FILE", help="file for log messages, reopened on SIGHUP (default: stderr)")
-    add(
-        "--log-size",
-        type=_positive,
-        default=1 << 30,
-        metavar="BYTES",
-        help="largest size of that file (default: 1 GiB)",
-    )
-    add(
-        "--log-count",
-        type=_positive,
-        default=7,
-        metavar="N",
-        help="most log files that are kept (default: %(default)s)",
-    )
+    add_log_options(add, _positive)
     return parser
 
 
 def _add_machine(add: Callable[..., argparse.Action]) -> None:
-    add("--address", default="", help="address at which others reach this node")
+    add_network_options(add)
     add("--cpus", type=_positive, default=0, metavar="N", help="CPUs to offer (default: detected)")
     add("--memory-mb", type=_positive, default=0, metavar="MB", help="memory to offer (default: detected)")
     add("--gpus", type=_natural, metavar="N", help="GPUs to offer (default: detected)")
@@ -337,19 +322,11 @@ def _seconds(text: str) -> float:
     return value
 
 
-def build_settings(options: argparse.Namespace) -> Settings:
-    if not NODE_ID.fullmatch(options.node_id):
-        raise CannotStart(
-            f"{options.node_id!r} is not a valid node name: use letters, digits, dots, dashes and underscores"
-        )
-    uid, user = own_account()
-    try:
-        machine = look_around(options)
-    except BadHardware as error:
-        raise CannotStart(str(error)) from error
-    facts = NodeFacts(
+def _facts(options: argparse.Namespace, machine: Machine, address: str, agent_user: str) -> NodeFacts:
+    """What the node says of itself; `agent_user` is empty for root."""
+    return NodeFacts(
         node_id=options.node_id,
-        address=options.address,
+        address=address,
         boot_id="",
         cpus=machine.cpus,
         memory_mb=machine.memory_mb,
@@ -361,22 +338,37 @@ def build_settings(options: argparse.Namespace) -> Settings:
         cxl_memory_mb=machine.cxl_memory_mb,
         power_w=options.power_w,
         figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.tmp_dir),
-        runs_as_root=uid == 0,
-        agent_user="" if uid == 0 else user,
+        runs_as_root=not agent_user,
+        agent_user=agent_user,
     )
+
+
+def build_settings(options: argparse.Namespace) -> Settings:
+    if not NODE_ID.fullmatch(options.node_id):
+        raise CannotStart(
+            f"{options.node_id!r} is not a valid node name: use letters, digits, dots, dashes and underscores"
+        )
+    uid, user = own_account()
+    try:
+        machine = look_around(options)
+    except BadHardware as error:
+        raise CannotStart(str(error)) from error
+    host = bind_host(options)
+    facts = _facts(options, machine, options.address or host, "" if uid == 0 else user)
     policy = AccountPolicy(
         agent_uid=uid, agent_user=user, min_uid=options.min_uid, allowed=frozenset(options.allow_user)
     )
     return Settings(
         state_dir=options.state_dir.absolute(),
         facts=facts,
-        push=push_settings(options, facts),
+        telemetry=telemetry_settings(options, facts),
         policy=policy,
         retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
         output_limit=options.output_limit,
         grace_s=options.grace,
         collector_port=options.collector_port,
-        metrics_listen=options.metrics_listen,
+        metrics_listen=figures_place(options, host),
+        bind_host=host,
         topology=machine.topology,
         limits=LimitSettings(
             pids_per_cpu=options.pids_per_cpu,
@@ -506,7 +498,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         loop.add_signal_handler(number, stopped.set)
     manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
     driver = Driver(settings, store)
-    driver.telemetry.push_to(settings.push)
+    driver.telemetry.arrange(settings.telemetry)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
@@ -553,15 +545,6 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
             keeping.cancel()
 
 
-def _configure_logging(options: argparse.Namespace) -> None:
-    """Raises CannotStart."""
-    file = LogFile(options.log_file, options.log_size, options.log_count) if options.log_file else None
-    try:
-        configure("agent", options.log_level, fields={"node_id": options.node_id}, file=file)
-    except OSError as error:
-        raise CannotStart(f"--log-file: cannot write {options.log_file}: {error.strerror}") from error
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if any(word.partition("=")[0] == "--hollow" for word in words):
@@ -581,7 +564,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise CannotStart("--connect needs --check-config")
         if settings.scratch_dir is not None:
             make_scratch_dir(settings.scratch_dir)
-        _configure_logging(options)
+        configure_logging(options)
         lock = take_state_dir(settings.state_dir)
     except (CannotStart, ConfigError) as error:
         sys.stderr.write(f"lattice-agent: {error}\n")

@@ -193,10 +193,10 @@ class RestServers:
             bytes_per_s=told.bytes_per_s,
         )
 
-    def report(self, report: CopyReport) -> Answer:
-        said = {name: getattr(report, name) for name in report.__struct_fields__}
+    def report(self, *reports: CopyReport) -> Answer:
+        said = [{name: getattr(each, name) for name in each.__struct_fields__} for each in reports]
         try:
-            told = self._client.report_data_work(self._name, [said])
+            told = self._client.report_data_work(self._name, said)
         except LatticeError as error:
             raise ServersGone(str(error)) from error
-        return Answer(told.answers[0].go_on, told.answers[0].reason)
+        return Answer(told.answers[-1].go_on, told.answers[-1].reason)

@@ -14,14 +14,14 @@ from lattice.core.model.site.weights import PROFILES
 from lattice.core.scheduler.score.profiles import Profile, built_in
 from lattice.daemons.programs.version import add_version
 from lattice.replay.inventory import NAME as VCLUSTER
-from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
+from lattice.replay.inventory import Replayed, Site, made_up, on_nodes, read_inventory, simulate_full
 from lattice.replay.outcomes import measure
 from lattice.replay.policies.conservative import Conservative
 from lattice.replay.policies.easy import Easy
 from lattice.replay.policies.fcfs import Fcfs
 from lattice.replay.policies.planned import DEFAULT_PROFILE, Planned
 from lattice.replay.progress import Bar
-from lattice.replay.report import as_json, as_text, write_starts
+from lattice.replay.report import as_json, as_text, moves_text, write_starts
 from lattice.replay.simulate import Policy, simulate
 from lattice.replay.traces.entries import Trace, TraceError
 from lattice.replay.traces.reader import FORMATS, listed_procs, read_trace
@@ -103,14 +103,21 @@ def _run(options: argparse.Namespace) -> int:
     trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
     if trace.skipped:
         _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
-    replay = _replay_full if options.mode == "full" else _replay_r1
-    work, starts = replay(options, trace, profile)
+    replayed: Replayed | None = None
+    if options.mode == "full":
+        work, replayed = _replay_full(options, trace, profile)
+        starts = replayed.starts
+    else:
+        work, starts = _replay_r1(options, trace, profile)
     if options.starts is not None:
         with options.starts.open("w", encoding="utf-8", newline="") as file:
             write_starts(file, work, starts)
-    outcome = measure(work, starts)
+    outcome = measure(work, starts, None if replayed is None else replayed.ends)
     title = f"{trace.name}, {options.policy}"
-    text = as_json(outcome) + "\n" if options.json else as_text(title, work, outcome, skipped=trace.skipped)
+    text = as_json(outcome, work, replayed) + "\n"
+    if not options.json:
+        text = as_text(title, work, outcome, skipped=trace.skipped)
+        text += moves_text(work, replayed) if replayed is not None else ""
     sys.stdout.write(text)
     return 0
 
@@ -120,15 +127,18 @@ def _replay_r1(options: argparse.Namespace, trace: Trace, profile: Profile | Non
     return work, _simulate(work, TEXTBOOK[options.policy](work) if profile is None else Planned(work, profile))
 
 
-def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
+def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, Replayed]:
     if profile is None:
         raise TraceError(f"mode full needs policy {LATTICE}; {options.policy} does not model nodes")
     if options.inventory is not None:
-        machine = read_inventory(options.inventory)
+        site = read_inventory(options.inventory)
     else:
-        machine = made_up(options.procs or trace.nodes_total or _machine(trace, options.trace))
-    work = on_nodes(trace, machine)
-    return work, simulate_full(work, machine, {VCLUSTER: profile})
+        site = Site(nodes=made_up(options.procs or trace.nodes_total or _machine(trace, options.trace)))
+    work = on_nodes(trace, site)
+    # Each vCluster of the file has the profile of its own scheduler, unless one was asked for.
+    is_chosen = options.profile or options.weights or not site.vclusters
+    names = [each.name for each in site.vclusters] or [VCLUSTER]
+    return work, simulate_full(work, site, dict.fromkeys(names, profile) if is_chosen else {})
 
 
 def _profile(options: argparse.Namespace) -> Profile:

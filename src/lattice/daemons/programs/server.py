@@ -24,6 +24,7 @@ from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.outside.vaults import vault_of
 from lattice.daemons.programs.version import add_version
 from lattice.daemons.server.http_limits import use_all_descriptors
+from lattice.daemons.server.networks import on_its_network
 from lattice.observe.log_files import LogFile
 from lattice.observe.logging import configure
 from lattice.observe.service_manager import ServiceManager
@@ -184,6 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise ConfigError("--admin, --tenant, --no-tenant and --scope need --user-token NAME")
         start_mode = _start_mode(options, config)
         check_settings(config)
+        config = on_its_network(config)
         if options.check_config:
             _leave(_report_check(config, connect=options.connect))
         if options.connect:

@@ -12,6 +12,7 @@ from lattice.api.grpc.agent_relay import AgentRelay
 from lattice.api.grpc.forwarding import LeaderCalls
 from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding, LeaderHere
+from lattice.api.rest.gateway_joining import Door, Joining
 from lattice.api.services import Services
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.daemons.quorum.peer_plane import PeerPlane, entry_of
@@ -132,7 +133,8 @@ class QuorumProcess:
         start_mode = self._start_mode
         if start_mode == "bootstrap-if-new":
             start_mode = "restart" if member.settings.origin.exists() else "bootstrap"
-        await self._plane.secure(start_mode, self._token_file, front.gate)
+        await self._plane.secure(start_mode, self._token_file, Door(front.gate, front.gateway))
+        front.gateway.carry_by(Joining(lambda: self._leader.url, lambda: self._plane.pool.tls).carry)
         self._relay = self._plane.open_relay(front.agents)
         self._relay.offer(front.operations)
         self._calls = self._plane.leader_calls(self._outage)

@@ -1,5 +1,6 @@
 """What a follower has in place of the loops, which run on the leader with everything that only they know."""
 
+from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 
@@ -14,6 +15,9 @@ class NoScheduling:
         return frozenset()
 
     def outlook(self, number: int) -> Outlook | None:
+        return None
+
+    def candidates(self, number: int) -> Candidates | None:
         return None
 
     def queue(self) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Protocol
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity.evictions import Evictions
+from lattice.control.checkpoints.broker import CheckpointBroker
 from lattice.control.checkpoints.requests import CheckpointRequests
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.data.staging import Staging
@@ -27,12 +28,17 @@ from lattice.control.nodes.silence import silent_nodes
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
+from lattice.control.retention.ended import EndedRetention
+from lattice.control.services.metrics import ScaleMetrics
+from lattice.control.services.scaling import Autoscaling
+from lattice.control.services.updating import Updating
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
 from lattice.control.telemetry.reported import ReportedFigures
 from lattice.control.tracing.spans import WorkSpans
 from lattice.control.work.archiving import Archiving
+from lattice.control.work.budgets import Budgets
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.energy import EnergyPrices
@@ -56,12 +62,13 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.daemons.outside.data import staging_settings
 from lattice.daemons.outside.objects import log_retention
 from lattice.daemons.server.infrastructure import infrastructure_of
+from lattice.integrations.budgets.remaining import open_budgets
 from lattice.integrations.energy.prices import open_prices
 from lattice.integrations.wiper.program import ProgramWiper
 from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.agents import AgentLinks, RunKey
 from lattice.ports.nodes.checkpoints import CheckpointLinks
 from lattice.ports.nodes.collecting import CollectingLinks
 from lattice.ports.nodes.health import CheckLinks
@@ -69,6 +76,7 @@ from lattice.ports.nodes.inventories import InventoryLinks
 from lattice.ports.nodes.steps import StepLinks
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
+from lattice.ports.site.metric_store import MetricStore
 from lattice.ports.site.notifications import Sender
 from lattice.ports.site.site_program import SiteProgram
 from lattice.ports.site.traces import SpanSink
@@ -82,6 +90,10 @@ _log = logging.getLogger(__name__)
 
 class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, CheckpointLinks, Protocol):
     """The interface to the agents that the loops need."""
+
+    def reached(self) -> frozenset[RunKey]:
+        """Runs to whose ports somebody is connected, or was since the last call."""
+        ...
 
 
 class Loops:
@@ -101,6 +113,7 @@ class Loops:
         *,
         mint: Callable[[Allocation], str],
         launch_key: Callable[[str], bytes],
+        grant: Callable[[str, str], str],
         api_url: str,
         senders: Mapping[str, Sender],
         is_crowded: Callable[[], bool],
@@ -110,16 +123,17 @@ class Loops:
         auditing: Auditing | None = None,
         finalizing: Finalizing | None = None,
         spans: SpanSink | None = None,
+        store: MetricStore | None = None,
     ) -> None:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
-        self.finalizing, self.uploads = finalizing, uploads
-        self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
-        self.auditing = auditing
+        self.finalizing, self.uploads, self.auditing = finalizing, uploads, auditing
         self.observations, self.figures = Observations(), ReportedFigures(clock)
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
         self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
-        self.energy = _energy_prices(config)
+        self.energy, self.budgets = _energy_prices(config), _budgets(config)
+        self.checkpoints = CheckpointRequests(replica, links, clock, config.node_agent.order_retry_s)
+        self.checkpoint_broker = self._broker(replica, clock)
         self.scheduling = Scheduling(
             replica,
             self.observations,
@@ -130,27 +144,45 @@ class Loops:
             lambda: self.conformance.standing(),
             self.inventories.gpu_fitness,
             lambda: self.staging.readiness(),
-            self.figures.gpu_use,
+            self.checkpoint_broker.minutes,
+            self.budgets.remaining if self.budgets else dict,
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
         wire_up = WireUp(launch_key, self._host_of, hidden=bool(config.api.agent_listen))
-        self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared, wire_up)
-        self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
-        self.checkpoints = CheckpointRequests(replica, links, clock, config.node_agent.order_retry_s)
+        self._order_work(replica, links, clock, timings, mint, grant, wire_up, api_url)
         self._hear_nodes(replica, links, clock, timings, is_crowded)
         self._care_for_nodes(config, replica, clock, timings)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
-        self.deadlines = Deadlines(replica, clock)
-        self.evictions = Evictions(replica, clock)
-        self.idle_ends = IdleEnds(replica, clock, links, self.steps.live)
-        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
+        self.deadlines, self.evictions = Deadlines(replica, clock), Evictions(replica, clock)
+        self._care_for_services(replica, clock, metrics, store)
+        self.idle_ends = IdleEnds(replica, clock, links, self.steps.live, lambda: links.reached())
+        self._record(config, replica, links, clock, objects)
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         self.work_spans = None if spans is None else WorkSpans(replica, spans)
         self._show(metrics, replica)
-        # The running loops, empty before `start` and after `stop`.
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []  # the running loops, empty before `start` and after `stop`
+
+    def _order_work(
+        self,
+        replica: Replica,
+        links: Links,
+        clock: Clock,
+        timings: "_Timings",
+        mint: Callable[[Allocation], str],
+        grant: Callable[[str, str], str],
+        wire_up: WireUp,
+        api_url: str,
+    ) -> None:
+        """Starts of work, and of steps in it."""
+        steps, dispatch = timings.steps(api_url), timings.dispatch(api_url)
+        self.steps = StepRegistry(replica, links, clock, steps, mint, self._node_cleared, wire_up, grant)
+        self.dispatch = Dispatch(replica, links, clock, dispatch, mint, self._is_clear, grant)
+
+    def _broker(self, replica: Replica, clock: Clock) -> CheckpointBroker:
+        figures, is_away = self.figures.of_allocation, self.checkpoints.is_storage_away
+        return CheckpointBroker(replica, clock, self.observations, figures, is_away)
 
     def _hear_nodes(
         self, replica: Replica, links: Links, clock: Clock, timings: "_Timings", is_crowded: Callable[[], bool]
@@ -188,6 +220,19 @@ class Loops:
             is_crowded=is_crowded,
         )
 
+    def _record(
+        self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, objects: ObjectStore | None
+    ) -> None:
+        """What is recorded, and what goes again of what work left behind."""
+        traces = Path(config.data_dir) / "traces"
+        self.tracing = TraceCapture(replica, clock, traces)
+        self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
+        self.retention: EndedRetention | None = None
+        if objects is not None:
+            nodes, kept = self.observations.connected, log_retention(config)
+            self.retention = EndedRetention(replica, clock, objects, links, kept, nodes, traces)
+            self.checkpoints.on_removed = self.retention.removed
+
     def _care_for_nodes(self, config: ServerConfig, replica: Replica, clock: Clock, timings: "_Timings") -> None:
         """What is done about nodes that are not as they should be, by programs and systems of the site."""
         infrastructure = infrastructure_of(config)
@@ -201,6 +246,11 @@ class Loops:
             ProgramWiper(care.wiper, at_once=care.wipes_at_once) if care.wiper else None,
             timeout_s=care.wipe_timeout,
         )
+
+    def _care_for_services(self, replica: Replica, clock: Clock, metrics: Metrics, store: MetricStore | None) -> None:
+        self.updating = Updating(replica, self.observations, clock)
+        figures = ScaleMetrics(self.observations, self.figures, clock, store)
+        self.autoscaling = Autoscaling(replica, self.observations, clock, figures.read, metrics.autoscaling)
 
     def _show(self, metrics: Metrics, replica: Replica) -> None:
         metrics.show_heartbeats(lambda: self.sessions.counts)
@@ -221,6 +271,7 @@ class Loops:
             of=(EvictionBegan, AllocationRequeued),
         )
         replica.subscribe(lambda index, envelope, events: metrics.checkpoints.note(events), of=(CheckpointEnded,))
+        metrics.checkpoints.storage_unavailable.set_function(self.checkpoints.is_storage_away)
         counted = (PartChanged, NodeLeft, NodeJoined)
         replica.subscribe(lambda index, envelope, events: metrics.services.note(events), of=counted)
 
@@ -261,6 +312,7 @@ class Loops:
             self.steps,
             self.dispatch,
             self.checkpoints,
+            self.checkpoint_broker,
             self.node_watch,
             self.reconcile,
             self.wiping,
@@ -274,6 +326,8 @@ class Loops:
             self.deadlines,
             self.idle_ends,
             self.evictions,
+            self.updating,
+            self.autoscaling,
             self.staging,
             self.tracing,
             self.notifying,
@@ -282,8 +336,10 @@ class Loops:
             self.remediation,
             self.finalizing,
             self.energy,
+            self.budgets,
             self.uploads,
             self.log_deletion,
+            self.retention,
             self.auditing,
         )
         return (*always, *(loop for loop in configured if loop is not None))
@@ -305,6 +361,11 @@ class Loops:
 def _energy_prices(config: ServerConfig) -> EnergyPrices | None:
     place = config.scheduling.energy_prices
     return EnergyPrices(open_prices(place)) if place else None
+
+
+def _budgets(config: ServerConfig) -> Budgets | None:
+    settings = config.scheduling
+    return Budgets(open_budgets(settings.budgets, settings.budgets_token_file)) if settings.budgets else None
 
 
 def _event_script(config: ServerConfig) -> SiteProgram | None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,15 +13,17 @@ import yaml
 
 from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
+from lattice.api.gateway.tickets import Tickets
 from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.session import LocalRegistrar
+from lattice.api.grpc.agents.uploads import UploadGrants, UploadSigning
 from lattice.api.pages.work import PortWork
-from lattice.api.partitions import slurm_names
+from lattice.api.partitions import SlurmNames, slurm_names
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.redaction import redacted
 from lattice.config.rules import intent_rules
-from lattice.config.schema import ServerConfig
+from lattice.config.schema import ServerConfig, SlurmSection
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_place, make_safe
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import failures, repeats
@@ -34,6 +37,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
 from lattice.core.model.work.readiness import is_ready
 from lattice.daemons.figures.keeper import FigureKeeper
+from lattice.daemons.figures.store import metric_store_of
 from lattice.daemons.figures.tracing import span_exporter
 from lattice.daemons.outside.data import data_tiers
 from lattice.daemons.outside.objects import log_retention, object_store_of
@@ -57,6 +61,7 @@ from lattice.daemons.server.storage import ChosenLog, Storage
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.quorum.backups import Backups
+from lattice.ports.quorum.object_store import SigningStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.quorum.servers import Membership, QuorumView, ServerState
 
@@ -92,6 +97,7 @@ class ServerParts:
         self.replica = self.storage.replica
         self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
         self._spans = span_exporter(config)
+        self._metric_store = metric_store_of(config)
         self._show_figures()
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
         self.links = AgentLinkTable()
@@ -105,6 +111,7 @@ class ServerParts:
         self._debug_flags = DebugFlags(self.replica)
         self.loops: Loops | None = None
         self.services: Services | None = None
+        self._tickets = Tickets(time.monotonic, secret)  # sessions of the gateway are known to every server
         self._pages: PortWork | None = None  # the way from the gateway to the work, while this server leads
 
     def _show_figures(self) -> None:
@@ -172,6 +179,7 @@ class ServerParts:
             self.metrics,
             mint=self._mint,
             launch_key=self._launch_key,
+            grant=self._grant,
             api_url=config.api.advertised_url or own_url,
             senders=self._senders.senders,
             is_crowded=lambda: self.front.agents.is_crowded,
@@ -180,6 +188,7 @@ class ServerParts:
             objects=self._objects,
             auditing=auditing,
             spans=self._spans,
+            store=self._metric_store,
             finalizing=Finalizing(replica, ask_servers) if config.upgrade.auto_finalize else None,
         )
         for problem in unknown_targets(self._rules, self.replica.state.vclusters):
@@ -188,11 +197,12 @@ class ServerParts:
 
     def registrar(self, loops: Loops) -> LocalRegistrar:
         """Where agents register while these loops run."""
-        return LocalRegistrar(self.verifier, loops.sessions, self.links)
+        return LocalRegistrar(self.verifier, loops.sessions, self.links, self._upload_signing())
 
     async def end_loops(self) -> None:
         """The other way round; harmless when none run."""
         loops, self.loops = self.loops, None
+        self._serve_pages(None)
         if loops is not None:
             await loops.stop()
 
@@ -210,6 +220,14 @@ class ServerParts:
             allocation=allocation.number,
             run=allocation.run,
         )
+
+    def _grant(self, prefix: str, node: str) -> str:
+        return UploadGrants(self._secret).grant(prefix, node) if isinstance(self._objects, SigningStore) else ""
+
+    def _upload_signing(self) -> UploadSigning | None:
+        """For nodes that store output themselves; a directory signs nothing."""
+        store = self._objects
+        return UploadSigning(store, UploadGrants(self._secret)) if isinstance(store, SigningStore) else None
 
     def _launch_key(self, launch_id: str) -> bytes:
         """The key with which the nodes of a launch seal what they send each other; the same on every server, and stored nowhere."""
@@ -243,6 +261,7 @@ class ServerParts:
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             proxy_url=self.front.proxy_url,
             proxy_domain=config.api.proxy_domain,
+            tickets=self._tickets,
             web_links=self._web.links,
             staging=None if loops is None else loops.staging,
             tiers=self._tiers,
@@ -250,6 +269,7 @@ class ServerParts:
             objects=self._objects,
             log_retention=log_retention(config),
             metrics=self.metrics,
+            metric_store=self._metric_store,
             figures=self.figures.ring,
             spans=self._spans,
             configuration=lambda: yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),
@@ -261,7 +281,7 @@ class ServerParts:
             **_names(config),
             notifications=self._senders.policy,
             rules=self._rules,
-            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
+            slurm=_slurm(config.slurm),
             ring=self._ring,
             backups=self.storage.backups if backups is None else backups,
             limits=rate_limits(config, replica),
@@ -332,3 +352,7 @@ def _is_ready(board: ReadinessBoard, allocation: Allocation, node: str) -> bool:
     """Whether requests may go to the instance there."""
     part = next((each for each in allocation.parts if each.node == node), None)
     return part is not None and is_ready(board, allocation, part)
+
+
+def _slurm(section: SlurmSection) -> SlurmNames:
+    return slurm_names(section.cluster_name, section.partitions, section.qos, salloc_on_node=section.salloc_on_node)

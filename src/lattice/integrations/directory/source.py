@@ -110,7 +110,7 @@ class DirectorySource:
         with _failures(f"{self._path}/{entry.path}" if entry.path else self._path):
             source = self._open_entry(entry)
             try:
-                done = _copy_bytes(source, fd, on_bytes)
+                done = _copy_bytes(source, fd, entry.size, on_bytes)
                 after = os.fstat(source)
             finally:
                 os.close(source)
@@ -147,11 +147,11 @@ class DirectorySource:
             self._fd = -1
 
 
-def _copy_bytes(source: int, target: int, on_bytes: Callable[[int], None]) -> int:
-    """In the kernel where the file systems can."""
+def _copy_bytes(source: int, target: int, size: int, on_bytes: Callable[[int], None]) -> int:
+    """In the kernel where the file systems can; no more than `size`, so that the end costs no further call."""
     done = 0
     by_kernel = True
-    while True:
+    while done < size:
         if by_kernel:
             try:
                 count = os.sendfile(target, source, None, PIECE)
@@ -167,9 +167,10 @@ def _copy_bytes(source: int, target: int, on_bytes: Callable[[int], None]) -> in
             while view:
                 view = view[os.write(target, view) :]
         if not count:
-            return done
+            break
         done += count
         on_bytes(count)
+    return done
 
 
 def _open_below(root: str, path: str) -> int:

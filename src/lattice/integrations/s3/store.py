@@ -12,7 +12,7 @@ from msgspec import Struct
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import S3Store
 
-from lattice.ports.quorum.object_store import ObjectMissing, ObjectStoreError, check_name
+from lattice.ports.quorum.object_store import ObjectMissing, ObjectStoreError, SignedPut, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Few: the caller knows best when to try again.
 _RETRIES = 2
 _CONNECT_S = 5.0
+SIGNED_S = 600  # how long a signed request may be used
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
@@ -65,11 +66,19 @@ class BucketStore:
     def __init__(self, bucket: Bucket) -> None:
         self._where = f"bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
         self._store = open_bucket(bucket)
+        self._authorities = bucket.authorities.decode()
 
     async def put(self, name: str, data: bytes) -> None:
         check_name(name)
         with self._failures(name, "store"):
             await obstore.put_async(self._store, name, data)
+
+    async def sign_put(self, name: str) -> SignedPut:
+        check_name(name)
+        with self._failures(name, "sign"):
+            url = await obstore.sign_async(self._store, "PUT", name, timedelta(seconds=SIGNED_S))
+        # Some services store nothing without a type.
+        return SignedPut(url, {"content-type": "application/zstd"}, self._authorities)
 
     async def put_file(self, name: str, path: Path) -> None:
         check_name(name)

@@ -170,6 +170,41 @@ _SCHEDULING = (
         steps=("Look for the reason in the events of the allocations, and at the space of the checkpoint storage.",),
     ),
     Alert(
+        name="LatticeCheckpointStorageUnavailable",
+        group="scheduling",
+        severity="critical",
+        expr="max(lattice_checkpoint_storage_unavailable) > 0",
+        hold="1m",
+        text="A node that is to write a checkpoint does not find the checkpoint storage. Work continues; requests wait.",
+        steps=(
+            "`lattice admin config get checkpoint.root` names the directory; look whether it is mounted and writable on the nodes.",
+            "Until it is back, work that loses its nodes continues from its last complete checkpoint.",
+        ),
+    ),
+    Alert(
+        name="LatticeAutoscalingMetricMissing",
+        group="scheduling",
+        severity="warning",
+        expr="increase(lattice_autoscaling_metric_query_repeated_failures_total[5m]) > 0",
+        text="the metric of a reactive service was not known three times in a row; its size stays as it is",
+        steps=(
+            "`lattice status -v ID` names the metric and says what is missing.",
+            "If it comes from the time-series store, check that the store answers at telemetry.query_url or telemetry.tsdb_endpoint.",
+            "If it comes from agents, check that the nodes of the service report: `lattice node metrics NODE`.",
+        ),
+    ),
+    Alert(
+        name="LatticeAutoscalingOscillates",
+        group="scheduling",
+        severity="info",
+        expr="lattice_autoscaling_alternating > 0",
+        text="{value} reactive services get and give back nodes in turn",
+        steps=(
+            "`lattice status -v ID` shows the metric, the target and the last step.",
+            "Ask its owner to raise the target or --scale-cooldown, or to lower --scale-down-threshold; nothing is adjusted automatically.",
+        ),
+    ),
+    Alert(
         name="LatticeQuotaUtilizationHigh",
         group="scheduling",
         severity="warning",

@@ -1,13 +1,22 @@
 """Figures of checkpoints: how long they take, how many fail, and what preemption and time limits have to do with it."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from typing import TypeGuard
 
-from lattice.core.machine.events import AllocationEnded, AnyEvent, CheckpointEnded
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AnyEvent, CheckpointEnded
 from lattice.core.model.work.allocations import Cause
 from lattice.core.model.work.checkpoints import CheckpointReason
 
 _BUCKETS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 _RESULTS = ("complete", "failed")
+
+
+def _is_out_of_time(event: AnyEvent) -> TypeGuard[AllocationEnded | AllocationRequeued]:
+    """Whether the walltime ended the run, be it to run again."""
+    if isinstance(event, AllocationEnded):
+        return event.cause is Cause.WALLTIME
+    return isinstance(event, AllocationRequeued) and event.message.startswith(f"requeued after {Cause.WALLTIME}")
 
 
 class CheckpointFigures:
@@ -40,10 +49,14 @@ class CheckpointFigures:
             registry=registry,
         )
 
+        self.storage_unavailable = Gauge(
+            "lattice_checkpoint_storage_unavailable",
+            "1 while a node that is to write a checkpoint does not find the directory checkpoint.root",
+            registry=registry,
+        )
+
     def note(self, events: tuple[AnyEvent, ...]) -> None:
-        out_of_time = {
-            event.number for event in events if isinstance(event, AllocationEnded) and event.cause is Cause.WALLTIME
-        }
+        out_of_time = {event.number for event in events if _is_out_of_time(event)}
         for event in events:
             if not isinstance(event, CheckpointEnded):
                 continue

@@ -19,7 +19,7 @@ MAX_POINTS = 100_000
 # Beginnings of names, by the component that an operator asks for.
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "scheduler": ("lattice_scheduling_", "lattice_allocations_", "lattice_preemption", "lattice_checkpoint_"),
-    "services": ("lattice_instance",),
+    "services": ("lattice_instance", "lattice_autoscaling_"),
     "quorum": ("lattice_raft_", "lattice_server_"),
     "api": ("lattice_api_",),
     "nodes": (

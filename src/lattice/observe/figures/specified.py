@@ -24,13 +24,12 @@ class Renamed(NamedTuple):
     to: str
 
 
-_CHECKPOINT_STORAGE = Waits(
-    "checks of the checkpoint storage", ("event:CheckpointStorage", "command:CheckpointStorage")
-)
-_AUTOSCALING = Waits("autoscaling", ("command:ScaleAllocation", "command:Scale", "event:AllocationScaled"))
 _FEDERATION = Waits("federation", ("config:federation", "operation:federation"))
 _ACCOUNTING = Waits("the accounting service of the site", ("config:accounting", "config:waldur"))
-_NETWORK = Waits("network domains", ("command:SetNetworkDomain", "command:CreateNetworkDomain", "config:network"))
+_NETWORK = Waits(
+    "network domains",
+    ("command:SetNetworkDomain", "command:CreateNetworkDomain", "config:network_domain", "config:vni"),
+)
 
 SPECIFIED: dict[str, str | Waits | Renamed] = {
     "lattice_accounting_events_buffered": _ACCOUNTING,
@@ -44,9 +43,9 @@ SPECIFIED: dict[str, str | Waits | Renamed] = {
     "lattice_api_active_streams": PUBLIC,
     "lattice_api_request_duration_seconds": PUBLIC,
     "lattice_api_requests_total": PUBLIC,
-    "lattice_autoscaling_metric_query_failures_total": _AUTOSCALING,
+    "lattice_autoscaling_metric_query_failures_total": PUBLIC,
     "lattice_checkpoint_duration_seconds": PUBLIC,
-    "lattice_checkpoint_storage_unavailable": _CHECKPOINT_STORAGE,
+    "lattice_checkpoint_storage_unavailable": PUBLIC,
     "lattice_checkpoint_walltime_conflict_total": PUBLIC,
     "lattice_federation_data_gravity_score": _FEDERATION,
     "lattice_federation_peer_stale": _FEDERATION,

@@ -42,8 +42,7 @@ class RegistrationRefused(Exception):
 
 
 class OutputPiece(Struct, frozen=True, kw_only=True):
-    """Bytes of one output file; `offset` is the place of the first one. `marks` are places and times in ms, by place: from there on
-    it was written then. None where the node does not know."""
+    """Bytes of one output file; `offset` is the place of the first, `marks` are places and when what follows was written, in ms."""
 
     offset: int
     data: bytes
@@ -131,10 +130,8 @@ DEFAULT_UMASK = 0o022
 
 
 class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """All that a node needs to start its part of a run.
-
-    The node keeps the order in the run's spec.json, where an older agent may have written it: a new field needs a default.
-    """
+    """All that a node needs to start its part of a run. It keeps the order in the run's spec.json, where an older agent may have
+    written it: a new field needs a default."""
 
     key: RunKey
     allocation_id: str = ""
@@ -169,6 +166,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     container: ContainerOrder | None = None
     scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
+    upload_grant: str = ""  # lets this node store output below `output_prefix` by requests that servers sign
     checkpoint: CheckpointSetup | None = None
     data: tuple[DataOrder, ...] = ()  # mounted before the first process starts, in this order
     stage_out: tuple[StageOutOrder, ...] = ()  # copied before the scratch directory goes
@@ -194,6 +192,7 @@ class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
     why: str
     submission: str = ""  # empty = whatever has the key
     instance: int = 0  # as the start named it
+    abandon: bool = False  # what is being copied out of its scratch directory stops as well
 
 
 class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -505,6 +504,7 @@ class Greeting(Struct, frozen=True, kw_only=True):
     held_by: tuple[RunKey, ...] = ()  # steps of other runs are to be ended as well
     epoch: int = 0  # which history of the cluster this is
     takes_batches: bool = True  # several reports may come in one message
+    signs_uploads: bool = False  # the node may ask for signed requests to the object store
 
 
 class Report(Struct, frozen=True, kw_only=True, gc=False):

@@ -38,10 +38,14 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
     seal: bool = False
     keep: tuple[int, ...] = ()  # with `seal`: earlier ones that stay; all others are removed
     nodes: tuple[str, ...] = ()  # with `seal`: those that wrote it
+    remove: bool = False  # all checkpoints of the allocation, in `path`, which has ended long ago
+
+
+STORAGE_AWAY = "storage_away"  # in place of a phase: nothing was asked yet, because the root is not there
 
 
 class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
-    """What a node says of a checkpoint; `phase` is a value of CheckpointPhase. Repeated when the order is."""
+    """What a node says of a checkpoint; `phase` is a value of CheckpointPhase, REMOVED or STORAGE_AWAY. Repeated when the order is."""
 
     key: RunKey
     n: int
@@ -49,6 +53,9 @@ class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
     bytes: int = 0
     elapsed_s: float = 0.0
     message: str = ""
+
+
+REMOVED = "removed"  # phase of the report that all checkpoints of an allocation are gone
 
 
 class CheckpointLinks(Protocol):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode
+from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode, RunMode
 from lattice.ports.nodes.agents import AgentSink, RunKey
 
 NOT_MEASURED = "is not measured on this node"
@@ -18,6 +18,7 @@ class TelemetryAsk(Struct, frozen=True, kw_only=True):
     since_ms: int = 0
     metrics: tuple[str, ...] = ()
     follow: bool = False  # and each further window as it ends, until the run has ended
+    mode: RunMode | None = None  # without a key: the node is measured this closely from now on
 
 
 class MetricSeries(Struct, frozen=True, kw_only=True):
@@ -48,10 +49,14 @@ class MetricAlert(Struct, frozen=True, kw_only=True):
 
 
 class TelemetryTold(Struct, frozen=True, kw_only=True):
-    """An answer; with `error` there is nothing. `sources` says what the node reads: cgroup, proc, bpf, nvml."""
+    """An answer; with `error` there is nothing. `sources` says what the node reads: bpf, cgroup, proc, nvml, rocm.
+
+    `missing` are those that it cannot read, each with the reason.
+    """
 
     error: str = ""
     sources: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     mode: Mode = Mode.PROD
     interval_ms: int = DEFAULT_INTERVAL_MS
     now_ms: int = 0

@@ -9,7 +9,7 @@ Errors of this boundary::
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class ObjectStoreError(Exception):
@@ -49,6 +49,23 @@ class ObjectStore(Protocol):
 
     def names(self, prefix: str) -> AsyncIterator[str]:
         """Names that begin with `prefix`, in order."""
+        ...
+
+
+class SignedPut(NamedTuple):
+    """A request that stores one object without a key, for a while: PUT to `url` with these headers."""
+
+    url: str
+    headers: dict[str, str]
+    authorities: str = ""  # PEM of those that the store's certificate may come from, besides the system's
+
+
+@runtime_checkable
+class SigningStore(Protocol):
+    """A store that others may write to by requests that it signs."""
+
+    async def sign_put(self, name: str) -> SignedPut:
+        """A request that stores an object of this name. Raises ObjectStoreError."""
         ...
 
 

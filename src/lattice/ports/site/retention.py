@@ -1,10 +1,11 @@
-"""How long the output of work is kept."""
+"""How long what work leaves behind is kept."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 DEFAULT_S = 30 * 86400.0
+WEEK_S = 7 * 86400.0
 
 
 class LogRetention(Struct, frozen=True, kw_only=True):
@@ -13,9 +14,11 @@ class LogRetention(Struct, frozen=True, kw_only=True):
     default_s: float = DEFAULT_S
     tenants: Mapping[str, float] = {}
     vclusters: Mapping[str, float] = {}
+    checkpoints_s: float = WEEK_S  # after the end of the work; 0 = for good
+    traces_s: float = WEEK_S  # after the last line; 0 = for good
 
     def seconds(self, tenant: str, vcluster: str) -> float:
-        """For work of this tenant in this vCluster; an empty name stands for none."""
+        """For output of this tenant in this vCluster; an empty name stands for none."""
         return self.vclusters.get(vcluster, self.tenants.get(tenant, self.default_s))
 
     @property

@@ -26,6 +26,8 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
     tenant: str = ""
     project: str = ""
     preemption_class: int = 5
+    queue: str = ""
+    partition: str = ""
 
 
 @dataclass(kw_only=True, slots=True)

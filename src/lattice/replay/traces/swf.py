@@ -1,7 +1,7 @@
 """The Standard Workload Format: comments with a semicolon, then 18 numbers a line, -1 for what is not known.
 
 Used are 1 number, 2 submission, 3 wait, 4 run time, 5 processors held, 8 processors requested, 9 time requested, 12 user,
-13 group, 14 executable.
+13 group, 14 executable, 15 queue, 16 partition.
 """
 
 import math
@@ -60,6 +60,8 @@ def _entry(fields: list[str]) -> Entry:
         user=_known(fields[11]),
         project=_known(fields[12]),
         name=_known(fields[13]),
+        queue=_known(fields[14]),
+        partition=_known(fields[15]),
     )
 
 

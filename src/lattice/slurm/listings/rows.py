@@ -25,6 +25,14 @@ class StepRow(Struct, frozen=True, kw_only=True, gc=False):
     written_bytes: int = 0
 
 
+class TakenRow(Struct, frozen=True, kw_only=True, gc=False):
+    """One of its runs that a preemption ended."""
+
+    nodes: tuple[str, ...]
+    started_at: float
+    ended_at: float
+
+
 class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     """A job, an array task, or all pending tasks of an array (`waiting`)."""
 
@@ -72,6 +80,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     signal: int = 0
     cancelled_by: int | None = None
     restarts: int = 0
+    taken: tuple[TakenRow, ...] = ()  # runs that a preemption ended
     may_requeue: bool = True
     is_batch: bool = True
     deadline_at: float | None = None

@@ -5,7 +5,11 @@ import { useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const FIRST = 200;
 const MORE = 500;
+// After a change the newest rows are read again, at most this often, and all of the first page some time later: changes say
+// what happened to a row, and not why another one still waits.
+const AGAIN = 30;
 const AGAIN_MS = 1000;
+const WHOLE_MS = 15_000;
 const EMPTY = { rows: [], total: null, states: {}, cursor: null, error: null, isLoading: true };
 
 // What a change says about a row of the list.
@@ -22,15 +26,16 @@ function changed(row, change) {
 // {rows, total, states, error, isLoading, more, reload}; `key` names the parameters, which are an object of their own each time.
 export function useAllocations(parameters, key) {
   const [list, setList] = useState(EMPTY);
-  const asking = useRef({ key: "", isBusy: false, timer: 0 });
+  const asking = useRef({ key: "", isBusy: false, timer: 0, whole: 0 });
 
-  const load = useCallback(async (isFresh) => {
+  const load = useCallback(async (isFresh, isWhole = true) => {
     const turn = asking.current;
     turn.key = key;
+    if (!isWhole) turn.whole ||= setTimeout(() => ((turn.whole = 0), load(false)), WHOLE_MS);
     if (isFresh) setList((before) => ({ ...before, isLoading: true, error: null }));
     try {
       const [page, counts] = await Promise.all([
-        get("/allocations", { ...parameters, limit: FIRST }),
+        get("/allocations", { ...parameters, limit: isWhole ? FIRST : AGAIN }),
         get("/allocations/count", parameters),
       ]);
       if (turn.key !== key) return;
@@ -48,7 +53,8 @@ export function useAllocations(parameters, key) {
     load(true);
     const soon = () => {
       const turn = asking.current;
-      turn.timer ||= setTimeout(() => ((turn.timer = 0), load(false)), AGAIN_MS);
+      // What no longer has the state that was searched for leaves the list only by reading all of it.
+      turn.timer ||= setTimeout(() => ((turn.timer = 0), load(false, Boolean(parameters.state))), AGAIN_MS);
     };
     const stop = onChange((change) => {
       if (change.what === "gap") return load(false);
@@ -56,7 +62,7 @@ export function useAllocations(parameters, key) {
       setList((before) => patched(before, change));
       return soon();
     });
-    return () => (stop(), clearTimeout(asking.current.timer), (asking.current.timer = 0));
+    return () => (stop(), clearTimeout(asking.current.timer), clearTimeout(asking.current.whole), Object.assign(asking.current, { timer: 0, whole: 0 }));
   }, [load]);
 
   const more = useCallback(async () => {

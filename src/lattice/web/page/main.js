@@ -13,6 +13,7 @@ const VIEWS = [
   { word: "timeline", title: "Timeline", load: () => import("./views/timeline.js") },
   { word: "nodes", title: "Nodes", load: () => import("./views/nodes.js"), one: () => import("./views/node.js") },
   { word: "dags", title: "DAGs", load: () => import("./views/dags.js"), one: () => import("./views/dag.js") },
+  { word: "services", key: "v", title: "Services", load: () => import("./views/services.js"), one: () => import("./views/service.js") },
   { word: "usage", title: "Usage", load: () => import("./views/usage.js") },
   { word: "admin", title: "Admin", load: () => import("./views/admin.js"), who: (user) => isAdmin(user) || isOperator(user) },
 ];
@@ -114,7 +115,7 @@ addEventListener("keydown", (event) => {
     const field = document.querySelector("[data-search]");
     if (field) (event.preventDefault(), field.focus());
   } else if (pending === "g") {
-    const view = VIEWS.find((each) => each.word.startsWith(event.key));
+    const view = VIEWS.find((each) => (each.key ?? each.word[0]) === event.key);
     pending = "";
     if (view) go(`/${view.word}`);
   } else pending = event.key === "g" ? "g" : "";

@@ -10,12 +10,12 @@ from lattice.ports.nodes.telemetry import (
     TelemetryAsk,
     TelemetryTold,
 )
-from lattice.wire.agents.messages import RUN_KEY
+from lattice.wire.agents.messages import RUN_KEY, RUN_MODE
 from lattice.wire.agents.plans import Plan
 from lattice.wire.pb import agent_pb2 as pb
 
 _TICKET = {"ticket": "the link gives and takes it"}
-TELEMETRY_ASK = Plan(TelemetryAsk, pb.AskTelemetry, RUN_KEY, apart=_TICKET)
+TELEMETRY_ASK = Plan(TelemetryAsk, pb.AskTelemetry, RUN_KEY, RUN_MODE, apart=_TICKET)
 METRIC_SERIES = Plan(MetricSeries, pb.MetricSeries)
 METRIC_ALERT = Plan(MetricAlert, pb.MetricAlert)
 TELEMETRY_TOLD = Plan(

@@ -115,6 +115,11 @@ class StreamTunnel:
         return self._closed is not None
 
     @property
+    def is_ended(self) -> bool:
+        """Whether the other side has said that no more comes; a tunnel that is closed before was cut."""
+        return self._is_ended
+
+    @property
     def is_quiet(self) -> bool:
         """Whether it is open in both directions and everything that came was read."""
         return self._closed is None and not self._is_ended and not self._has_ended and not self._inbox

@@ -168,6 +168,6 @@ def standing_of(record: Allocation) -> CheckpointStanding | None:
         last_completed_at=None if newest is None else rfc3339(newest.ended_at),
         writing=0 if known.open is None else known.open.n,
         failures=known.failures,
-        message=known.failed.message if known.failed is not None and known.failures else "",
+        message=known.unheard or (known.failed.message if known.failed is not None and known.failures else ""),
         resume_from=known.resume_path,
     )

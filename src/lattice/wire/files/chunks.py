@@ -15,6 +15,7 @@ import msgspec
 import zstandard
 
 CHUNK_BYTES = 4 << 20
+PACKED_BYTES = 8 * CHUNK_BYTES  # more than any object of a chunk has, with its marks
 # The same for every chunk, so that names are in order of their positions.
 _DIGITS = 15
 _LEVEL = 1  # a fast writer must not outrun it
@@ -45,6 +46,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, order=True):
 def run_prefix(tenant: str, project: str, allocation: str, run: int) -> str:
     """Below which all output of a run is stored."""
     return f"{logs_prefix(tenant, project, allocation)}/run-{run}"
+
+
+def step_stream(step: int) -> str:
+    """Below a run's prefix: the journals of a step, by node."""
+    return f"step-{step}/journal"
 
 
 def logs_prefix(tenant: str, project: str, allocation: str) -> str:

@@ -8,6 +8,82 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class CompareRequest(_message.Message):
+    __slots__ = ("ids", "metrics", "align")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    metrics: _containers.RepeatedScalarFieldContainer[str]
+    align: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Iterable[str]] = ..., align: _Optional[str] = ...) -> None: ...
+
+class Compared(_message.Message):
+    __slots__ = ("id", "name", "state", "started_at", "elapsed_s", "source", "note", "resolution_s")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_S_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    state: str
+    started_at: str
+    elapsed_s: float
+    source: str
+    note: str
+    resolution_s: float
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., started_at: _Optional[str] = ..., elapsed_s: _Optional[float] = ..., source: _Optional[str] = ..., note: _Optional[str] = ..., resolution_s: _Optional[float] = ...) -> None: ...
+
+class ComparedPoint(_message.Message):
+    __slots__ = ("t_s", "length_s", "mean")
+    T_S_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_S_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    t_s: float
+    length_s: float
+    mean: float
+    def __init__(self, t_s: _Optional[float] = ..., length_s: _Optional[float] = ..., mean: _Optional[float] = ...) -> None: ...
+
+class ComparedSeries(_message.Message):
+    __slots__ = ("id", "mean", "max", "count", "points")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    mean: float
+    max: float
+    count: int
+    points: _containers.RepeatedCompositeFieldContainer[ComparedPoint]
+    def __init__(self, id: _Optional[str] = ..., mean: _Optional[float] = ..., max: _Optional[float] = ..., count: _Optional[int] = ..., points: _Optional[_Iterable[_Union[ComparedPoint, _Mapping]]] = ...) -> None: ...
+
+class ComparedMetric(_message.Message):
+    __slots__ = ("metric", "unit", "series")
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    metric: str
+    unit: str
+    series: _containers.RepeatedCompositeFieldContainer[ComparedSeries]
+    def __init__(self, metric: _Optional[str] = ..., unit: _Optional[str] = ..., series: _Optional[_Iterable[_Union[ComparedSeries, _Mapping]]] = ...) -> None: ...
+
+class CompareView(_message.Message):
+    __slots__ = ("align", "source", "allocations", "items")
+    ALIGN_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    align: str
+    source: str
+    allocations: _containers.RepeatedCompositeFieldContainer[Compared]
+    items: _containers.RepeatedCompositeFieldContainer[ComparedMetric]
+    def __init__(self, align: _Optional[str] = ..., source: _Optional[str] = ..., allocations: _Optional[_Iterable[_Union[Compared, _Mapping]]] = ..., items: _Optional[_Iterable[_Union[ComparedMetric, _Mapping]]] = ...) -> None: ...
+
 class ListServicesRequest(_message.Message):
     __slots__ = ("tenant", "limit", "cursor")
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -148,7 +224,7 @@ class SlurmCommandRequest(_message.Message):
     def __init__(self, program: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., script: _Optional[str] = ..., script_path: _Optional[str] = ..., host: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., umask: _Optional[int] = ..., resume: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SlurmStep(_message.Message):
-    __slots__ = ("allocation", "step", "tasks", "label", "stdin", "fed", "pty", "stdout", "stderr", "append", "resume")
+    __slots__ = ("allocation", "step", "tasks", "label", "stdin", "fed", "pty", "stdout", "stderr", "append", "resume", "detaches", "only_stdout", "only_stderr")
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +236,9 @@ class SlurmStep(_message.Message):
     STDERR_FIELD_NUMBER: _ClassVar[int]
     APPEND_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    DETACHES_FIELD_NUMBER: _ClassVar[int]
+    ONLY_STDOUT_FIELD_NUMBER: _ClassVar[int]
+    ONLY_STDERR_FIELD_NUMBER: _ClassVar[int]
     allocation: str
     step: int
     tasks: int
@@ -171,7 +250,10 @@ class SlurmStep(_message.Message):
     stderr: str
     append: bool
     resume: str
-    def __init__(self, allocation: _Optional[str] = ..., step: _Optional[int] = ..., tasks: _Optional[int] = ..., label: _Optional[bool] = ..., stdin: _Optional[str] = ..., fed: _Optional[bool] = ..., pty: _Optional[bool] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., append: _Optional[bool] = ..., resume: _Optional[str] = ...) -> None: ...
+    detaches: bool
+    only_stdout: int
+    only_stderr: int
+    def __init__(self, allocation: _Optional[str] = ..., step: _Optional[int] = ..., tasks: _Optional[int] = ..., label: _Optional[bool] = ..., stdin: _Optional[str] = ..., fed: _Optional[bool] = ..., pty: _Optional[bool] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., append: _Optional[bool] = ..., resume: _Optional[str] = ..., detaches: _Optional[bool] = ..., only_stdout: _Optional[int] = ..., only_stderr: _Optional[int] = ...) -> None: ...
 
 class SlurmProgram(_message.Message):
     __slots__ = ("argv", "environment", "resume")
@@ -623,6 +705,54 @@ class ReportAnswers(_message.Message):
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
     answers: _containers.RepeatedCompositeFieldContainer[ReportAnswer]
     def __init__(self, answers: _Optional[_Iterable[_Union[ReportAnswer, _Mapping]]] = ...) -> None: ...
+
+class ListRetentionRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RetainedView(_message.Message):
+    __slots__ = ("id", "user", "checkpoints", "bytes", "ended_at", "until", "kept", "kept_by")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    KEPT_BY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    user: str
+    checkpoints: int
+    bytes: int
+    ended_at: str
+    until: str
+    kept: bool
+    kept_by: str
+    def __init__(self, id: _Optional[str] = ..., user: _Optional[str] = ..., checkpoints: _Optional[int] = ..., bytes: _Optional[int] = ..., ended_at: _Optional[str] = ..., until: _Optional[str] = ..., kept: _Optional[bool] = ..., kept_by: _Optional[str] = ...) -> None: ...
+
+class RetentionView(_message.Message):
+    __slots__ = ("logs_s", "checkpoints_s", "traces_s", "output_s", "items")
+    LOGS_S_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_S_FIELD_NUMBER: _ClassVar[int]
+    TRACES_S_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_S_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    logs_s: float
+    checkpoints_s: float
+    traces_s: float
+    output_s: float
+    items: _containers.RepeatedCompositeFieldContainer[RetainedView]
+    def __init__(self, logs_s: _Optional[float] = ..., checkpoints_s: _Optional[float] = ..., traces_s: _Optional[float] = ..., output_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[RetainedView, _Mapping]]] = ...) -> None: ...
+
+class KeepRetainedRequest(_message.Message):
+    __slots__ = ("id", "keep", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    keep: bool
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., keep: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CacheStatusRequest(_message.Message):
     __slots__ = ("nodes", "group")
@@ -1554,6 +1684,30 @@ class SchedulerView(_message.Message):
     running: int
     nodes: _containers.ScalarMap[str, int]
     def __init__(self, server: _Optional[str] = ..., leader: _Optional[bool] = ..., applied_index: _Optional[int] = ..., cycles: _Optional[int] = ..., last_cycle_at: _Optional[str] = ..., last_cycle_ms: _Optional[float] = ..., last_placements: _Optional[int] = ..., placements: _Optional[int] = ..., failed_cycles: _Optional[int] = ..., last_error: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., nodes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ListAlertsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AlertNowView(_message.Message):
+    __slots__ = ("severity", "name", "text", "command")
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    severity: str
+    name: str
+    text: str
+    command: str
+    def __init__(self, severity: _Optional[str] = ..., name: _Optional[str] = ..., text: _Optional[str] = ..., command: _Optional[str] = ...) -> None: ...
+
+class ListAlertsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AlertNowView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AlertNowView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class FigureHistoryRequest(_message.Message):
     __slots__ = ("component", "duration_s")

@@ -36,6 +36,11 @@ class AdminServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Compare = channel.unary_unary(
+                '/lattice.v1.AdminService/Compare',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.CompareRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.CompareView.FromString,
+                _registered_method=True)
         self.ListServices = channel.unary_unary(
                 '/lattice.v1.AdminService/ListServices',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListServicesRequest.SerializeToString,
@@ -120,6 +125,16 @@ class AdminServiceStub:
                 '/lattice.v1.AdminService/ReportDataWork',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.ReportAnswers.FromString,
+                _registered_method=True)
+        self.ListRetention = channel.unary_unary(
+                '/lattice.v1.AdminService/ListRetention',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListRetentionRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RetentionView.FromString,
+                _registered_method=True)
+        self.KeepRetained = channel.unary_unary(
+                '/lattice.v1.AdminService/KeepRetained',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.KeepRetainedRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RetainedView.FromString,
                 _registered_method=True)
         self.CacheStatus = channel.unary_unary(
                 '/lattice.v1.AdminService/CacheStatus',
@@ -281,6 +296,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.SchedulerView.FromString,
                 _registered_method=True)
+        self.ListAlerts = channel.unary_unary(
+                '/lattice.v1.AdminService/ListAlerts',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListAlertsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListAlertsResponse.FromString,
+                _registered_method=True)
         self.FigureHistory = channel.unary_unary(
                 '/lattice.v1.AdminService/FigureHistory',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.SerializeToString,
@@ -436,6 +456,13 @@ class AdminServiceStub:
 class AdminServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
+    def Compare(self, request, context):
+        """Compare what allocations used, counted from the start of each.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListServices(self, request, context):
         """List the services of the caller's tenants, by tenant and name.
         """
@@ -550,6 +577,20 @@ class AdminServiceServicer:
 
     def ReportDataWork(self, request, context):
         """Tell what became of copies that a mover took on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRetention(self, request, context):
+        """List how long logs, checkpoints and traces are kept, and what is kept of ended work of the caller's reach.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KeepRetained(self, request, context):
+        """Keep the logs and checkpoints of an allocation for good, or let them go when their time is over.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -779,6 +820,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAlerts(self, request, context):
+        """List what needs attention now: servers, the scheduler, nodes, and tenants the caller may see; critical ones first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FigureHistory(self, request, context):
         """Get what this server's public metrics were during the last hours, a sample a minute.
         """
@@ -992,6 +1040,11 @@ class AdminServiceServicer:
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Compare': grpc.unary_unary_rpc_method_handler(
+                    servicer.Compare,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.CompareRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.CompareView.SerializeToString,
+            ),
             'ListServices': grpc.unary_unary_rpc_method_handler(
                     servicer.ListServices,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.ListServicesRequest.FromString,
@@ -1076,6 +1129,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ReportDataWork,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.ReportAnswers.SerializeToString,
+            ),
+            'ListRetention': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRetention,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListRetentionRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RetentionView.SerializeToString,
+            ),
+            'KeepRetained': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepRetained,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.KeepRetainedRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RetainedView.SerializeToString,
             ),
             'CacheStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.CacheStatus,
@@ -1237,6 +1300,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.SchedulerView.SerializeToString,
             ),
+            'ListAlerts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAlerts,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListAlertsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListAlertsResponse.SerializeToString,
+            ),
             'FigureHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.FigureHistory,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.FigureHistoryRequest.FromString,
@@ -1397,6 +1465,33 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def Compare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/Compare',
+            lattice_dot_v1_dot_admin__pb2.CompareRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.CompareView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def ListServices(request,
@@ -1847,6 +1942,60 @@ class AdminService:
             '/lattice.v1.AdminService/ReportDataWork',
             lattice_dot_v1_dot_admin__pb2.ReportDataWorkRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.ReportAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRetention(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListRetention',
+            lattice_dot_v1_dot_admin__pb2.ListRetentionRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RetentionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepRetained(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/KeepRetained',
+            lattice_dot_v1_dot_admin__pb2.KeepRetainedRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RetainedView.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2711,6 +2860,33 @@ class AdminService:
             '/lattice.v1.AdminService/SchedulerStatus',
             lattice_dot_v1_dot_admin__pb2.SchedulerStatusRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.SchedulerView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAlerts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListAlerts',
+            lattice_dot_v1_dot_admin__pb2.ListAlertsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListAlertsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -110,7 +110,7 @@ TELEMETRY_MODE_DEBUG: TelemetryMode
 TELEMETRY_MODE_AUDIT: TelemetryMode
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "log_told", "telemetry_told", "run_figures", "checkpoint_report", "readiness")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "log_told", "telemetry_told", "run_figures", "checkpoint_report", "readiness", "sign_upload")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class AgentMessage(_message.Message):
     RUN_FIGURES_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_REPORT_FIELD_NUMBER: _ClassVar[int]
     READINESS_FIELD_NUMBER: _ClassVar[int]
+    SIGN_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -151,10 +152,11 @@ class AgentMessage(_message.Message):
     run_figures: RunFigures
     checkpoint_report: CheckpointReport
     readiness: Readiness
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., log_told: _Optional[_Union[LogTold, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ...) -> None: ...
+    sign_upload: SignUpload
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., log_told: _Optional[_Union[LogTold, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ..., sign_upload: _Optional[_Union[SignUpload, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_log", "ask_telemetry", "stop_telemetry", "checkpoint_run")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_log", "ask_telemetry", "stop_telemetry", "checkpoint_run", "upload_signed")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +190,7 @@ class ServerMessage(_message.Message):
     ASK_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     STOP_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_RUN_FIELD_NUMBER: _ClassVar[int]
+    UPLOAD_SIGNED_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -221,7 +224,8 @@ class ServerMessage(_message.Message):
     ask_telemetry: AskTelemetry
     stop_telemetry: StopTelemetry
     checkpoint_run: CheckpointRun
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_log: _Optional[_Union[AskLog, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ...) -> None: ...
+    upload_signed: UploadSigned
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_log: _Optional[_Union[AskLog, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ..., upload_signed: _Optional[_Union[UploadSigned, _Mapping]] = ...) -> None: ...
 
 class OpenBulk(_message.Message):
     __slots__ = ("ticket", "purpose")
@@ -390,7 +394,7 @@ class KnownRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session", "epoch", "takes_batches", "protocol", "held_by")
+    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session", "epoch", "takes_batches", "protocol", "signs_uploads", "held_by")
     VALID_RUNS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     DOWN_AFTER_S_FIELD_NUMBER: _ClassVar[int]
@@ -399,6 +403,7 @@ class Welcome(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SIGNS_UPLOADS_FIELD_NUMBER: _ClassVar[int]
     HELD_BY_FIELD_NUMBER: _ClassVar[int]
     valid_runs: _containers.RepeatedCompositeFieldContainer[RunKey]
     heartbeat_interval_s: float
@@ -408,8 +413,42 @@ class Welcome(_message.Message):
     epoch: int
     takes_batches: bool
     protocol: Protocol
+    signs_uploads: bool
     held_by: _containers.RepeatedCompositeFieldContainer[RunKey]
-    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., protocol: _Optional[_Union[Protocol, _Mapping]] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
+    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., protocol: _Optional[_Union[Protocol, _Mapping]] = ..., signs_uploads: _Optional[bool] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
+
+class SignUpload(_message.Message):
+    __slots__ = ("ticket", "prefix", "name", "grant")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    prefix: str
+    name: str
+    grant: str
+    def __init__(self, ticket: _Optional[int] = ..., prefix: _Optional[str] = ..., name: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+
+class UploadSigned(_message.Message):
+    __slots__ = ("ticket", "url", "headers", "authorities", "error")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    AUTHORITIES_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    url: str
+    headers: _containers.ScalarMap[str, str]
+    authorities: str
+    error: str
+    def __init__(self, ticket: _Optional[int] = ..., url: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., authorities: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Confirmed(_message.Message):
     __slots__ = ("session",)
@@ -490,7 +529,7 @@ class LogTold(_message.Message):
     def __init__(self, ticket: _Optional[int] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster", "upload_grant")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -541,6 +580,7 @@ class StartRun(_message.Message):
     PROBES_FIELD_NUMBER: _ClassVar[int]
     TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    UPLOAD_GRANT_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -584,7 +624,8 @@ class StartRun(_message.Message):
     probes: _containers.RepeatedCompositeFieldContainer[Probe]
     telemetry: RunMode
     vcluster: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ...) -> None: ...
+    upload_grant: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ..., upload_grant: _Optional[str] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")
@@ -763,7 +804,7 @@ class CheckpointSetup(_message.Message):
     def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ...) -> None: ...
 
 class CheckpointRun(_message.Message):
-    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes")
+    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove")
     KEY_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -777,6 +818,7 @@ class CheckpointRun(_message.Message):
     SEAL_FIELD_NUMBER: _ClassVar[int]
     KEEP_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     n: int
     root: str
@@ -790,7 +832,8 @@ class CheckpointRun(_message.Message):
     seal: bool
     keep: _containers.RepeatedScalarFieldContainer[int]
     nodes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+    remove: bool
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")
@@ -809,18 +852,20 @@ class CheckpointReport(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., phase: _Optional[str] = ..., bytes: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ...) -> None: ...
 
 class StopRun(_message.Message):
-    __slots__ = ("key", "grace_s", "why", "submission", "instance")
+    __slots__ = ("key", "grace_s", "why", "submission", "instance", "abandon")
     KEY_FIELD_NUMBER: _ClassVar[int]
     GRACE_S_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ABANDON_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     grace_s: float
     why: str
     submission: str
     instance: int
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ..., instance: _Optional[int] = ...) -> None: ...
+    abandon: bool
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ..., instance: _Optional[int] = ..., abandon: _Optional[bool] = ...) -> None: ...
 
 class UpdateRun(_message.Message):
     __slots__ = ("key", "walltime_s", "token", "telemetry")
@@ -875,16 +920,22 @@ class RunReport(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., ports: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids")
+    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids", "gpu_used_s", "gpu_held_s", "energy_j")
     THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
     READ_BYTES_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
     PEAK_PIDS_FIELD_NUMBER: _ClassVar[int]
+    GPU_USED_S_FIELD_NUMBER: _ClassVar[int]
+    GPU_HELD_S_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_J_FIELD_NUMBER: _ClassVar[int]
     throttled_s: float
     read_bytes: int
     written_bytes: int
     peak_pids: int
-    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ...) -> None: ...
+    gpu_used_s: float
+    gpu_held_s: float
+    energy_j: float
+    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ..., gpu_used_s: _Optional[float] = ..., gpu_held_s: _Optional[float] = ..., energy_j: _Optional[float] = ...) -> None: ...
 
 class Measure(_message.Message):
     __slots__ = ("ticket", "key")
@@ -1433,18 +1484,20 @@ class Gathered(_message.Message):
     def __init__(self, collector: _Optional[str] = ..., members: _Optional[_Iterable[int]] = ..., ages_ms: _Optional[_Iterable[int]] = ..., beats: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class AskTelemetry(_message.Message):
-    __slots__ = ("ticket", "key", "since_ms", "metrics", "follow")
+    __slots__ = ("ticket", "key", "since_ms", "metrics", "follow", "mode")
     TICKET_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     ticket: int
     key: RunKey
     since_ms: int
     metrics: _containers.RepeatedScalarFieldContainer[str]
     follow: bool
-    def __init__(self, ticket: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., since_ms: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., follow: _Optional[bool] = ...) -> None: ...
+    mode: RunMode
+    def __init__(self, ticket: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., since_ms: _Optional[int] = ..., metrics: _Optional[_Iterable[str]] = ..., follow: _Optional[bool] = ..., mode: _Optional[_Union[RunMode, _Mapping]] = ...) -> None: ...
 
 class StopTelemetry(_message.Message):
     __slots__ = ("ticket",)
@@ -1453,7 +1506,7 @@ class StopTelemetry(_message.Message):
     def __init__(self, ticket: _Optional[int] = ...) -> None: ...
 
 class TelemetryTold(_message.Message):
-    __slots__ = ("ticket", "error", "sources", "mode", "interval_ms", "now_ms", "series", "alerts", "ended")
+    __slots__ = ("ticket", "error", "sources", "mode", "interval_ms", "now_ms", "series", "alerts", "ended", "missing")
     TICKET_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
@@ -1463,6 +1516,7 @@ class TelemetryTold(_message.Message):
     SERIES_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     ticket: int
     error: str
     sources: _containers.RepeatedScalarFieldContainer[str]
@@ -1472,7 +1526,8 @@ class TelemetryTold(_message.Message):
     series: _containers.RepeatedCompositeFieldContainer[MetricSeries]
     alerts: _containers.RepeatedCompositeFieldContainer[MetricAlert]
     ended: bool
-    def __init__(self, ticket: _Optional[int] = ..., error: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., now_ms: _Optional[int] = ..., series: _Optional[_Iterable[_Union[MetricSeries, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[MetricAlert, _Mapping]]] = ..., ended: _Optional[bool] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ticket: _Optional[int] = ..., error: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., now_ms: _Optional[int] = ..., series: _Optional[_Iterable[_Union[MetricSeries, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[MetricAlert, _Mapping]]] = ..., ended: _Optional[bool] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class MetricSeries(_message.Message):
     __slots__ = ("metric", "device", "at_ms", "length_ms", "mean", "p50", "p95", "p99", "max", "count")

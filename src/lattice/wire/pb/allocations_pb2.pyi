@@ -80,8 +80,30 @@ class Resources(_message.Message):
     constraints: Constraints
     def __init__(self, nodes: _Optional[int] = ..., nodes_object: _Optional[_Union[NodeRange, _Mapping]] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., exclusive: _Optional[bool] = ..., constraints: _Optional[_Union[Constraints, _Mapping]] = ...) -> None: ...
 
+class ScaleFields(_message.Message):
+    __slots__ = ("min", "max", "metric", "target", "scale_up_window", "scale_down_window", "scale_down_threshold", "evaluation_interval", "cooldown_period")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SCALE_UP_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    COOLDOWN_PERIOD_FIELD_NUMBER: _ClassVar[int]
+    min: int
+    max: int
+    metric: str
+    target: str
+    scale_up_window: str
+    scale_down_window: str
+    scale_down_threshold: float
+    evaluation_interval: str
+    cooldown_period: str
+    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., metric: _Optional[str] = ..., target: _Optional[str] = ..., scale_up_window: _Optional[str] = ..., scale_down_window: _Optional[str] = ..., scale_down_threshold: _Optional[float] = ..., evaluation_interval: _Optional[str] = ..., cooldown_period: _Optional[str] = ...) -> None: ...
+
 class LifecycleRequest(_message.Message):
-    __slots__ = ("type", "walltime", "preemption_class", "requeue", "max_requeue", "no_preempt", "restart")
+    __slots__ = ("type", "walltime", "preemption_class", "requeue", "max_requeue", "no_preempt", "restart", "min_nodes", "max_nodes", "metric", "target", "scale_up_window", "scale_down_window", "scale_down_threshold", "evaluation_interval", "cooldown_period", "scale_policy")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +111,16 @@ class LifecycleRequest(_message.Message):
     MAX_REQUEUE_FIELD_NUMBER: _ClassVar[int]
     NO_PREEMPT_FIELD_NUMBER: _ClassVar[int]
     RESTART_FIELD_NUMBER: _ClassVar[int]
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SCALE_UP_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    COOLDOWN_PERIOD_FIELD_NUMBER: _ClassVar[int]
+    SCALE_POLICY_FIELD_NUMBER: _ClassVar[int]
     type: str
     walltime: str
     preemption_class: int
@@ -96,7 +128,17 @@ class LifecycleRequest(_message.Message):
     max_requeue: int
     no_preempt: bool
     restart: str
-    def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., restart: _Optional[str] = ...) -> None: ...
+    min_nodes: int
+    max_nodes: int
+    metric: str
+    target: str
+    scale_up_window: str
+    scale_down_window: str
+    scale_down_threshold: float
+    evaluation_interval: str
+    cooldown_period: str
+    scale_policy: ScaleFields
+    def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., restart: _Optional[str] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., metric: _Optional[str] = ..., target: _Optional[str] = ..., scale_up_window: _Optional[str] = ..., scale_down_window: _Optional[str] = ..., scale_down_threshold: _Optional[float] = ..., evaluation_interval: _Optional[str] = ..., cooldown_period: _Optional[str] = ..., scale_policy: _Optional[_Union[ScaleFields, _Mapping]] = ...) -> None: ...
 
 class TaskRange(_message.Message):
     __slots__ = ("start", "end", "step", "concurrency")
@@ -375,16 +417,20 @@ class ResourcesView(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RunUsageView(_message.Message):
-    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids")
+    __slots__ = ("throttled_s", "read_bytes", "written_bytes", "peak_pids", "gpu_efficiency", "energy_kwh")
     THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
     READ_BYTES_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
     PEAK_PIDS_FIELD_NUMBER: _ClassVar[int]
+    GPU_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_KWH_FIELD_NUMBER: _ClassVar[int]
     throttled_s: float
     read_bytes: int
     written_bytes: int
     peak_pids: int
-    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ...) -> None: ...
+    gpu_efficiency: float
+    energy_kwh: float
+    def __init__(self, throttled_s: _Optional[float] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., peak_pids: _Optional[int] = ..., gpu_efficiency: _Optional[float] = ..., energy_kwh: _Optional[float] = ...) -> None: ...
 
 class AskedView(_message.Message):
     __slots__ = ("program", "partition", "qos", "ntasks", "ntasks_per_node", "cpus_per_task", "memory_mb", "memory_per_cpu_mb", "gres", "features", "reservation", "wckey", "dependency", "array", "host")
@@ -453,9 +499,10 @@ class CheckpointStanding(_message.Message):
     def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., complete: _Optional[int] = ..., last_completed_at: _Optional[str] = ..., writing: _Optional[int] = ..., failures: _Optional[int] = ..., message: _Optional[str] = ..., resume_from: _Optional[str] = ...) -> None: ...
 
 class InstanceView(_message.Message):
-    __slots__ = ("node", "phase", "ready", "restarts", "running_since", "reason", "last_cause", "last_exit_code", "last_signal", "last_message")
+    __slots__ = ("node", "phase", "revision", "ready", "restarts", "running_since", "reason", "last_cause", "last_exit_code", "last_signal", "last_message")
     NODE_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     RUNNING_SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -466,6 +513,7 @@ class InstanceView(_message.Message):
     LAST_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     node: str
     phase: str
+    revision: int
     ready: bool
     restarts: int
     running_since: str
@@ -474,23 +522,59 @@ class InstanceView(_message.Message):
     last_exit_code: int
     last_signal: int
     last_message: str
-    def __init__(self, node: _Optional[str] = ..., phase: _Optional[str] = ..., ready: _Optional[bool] = ..., restarts: _Optional[int] = ..., running_since: _Optional[str] = ..., reason: _Optional[str] = ..., last_cause: _Optional[str] = ..., last_exit_code: _Optional[int] = ..., last_signal: _Optional[int] = ..., last_message: _Optional[str] = ...) -> None: ...
+    def __init__(self, node: _Optional[str] = ..., phase: _Optional[str] = ..., revision: _Optional[int] = ..., ready: _Optional[bool] = ..., restarts: _Optional[int] = ..., running_since: _Optional[str] = ..., reason: _Optional[str] = ..., last_cause: _Optional[str] = ..., last_exit_code: _Optional[int] = ..., last_signal: _Optional[int] = ..., last_message: _Optional[str] = ...) -> None: ...
+
+class ScalingView(_message.Message):
+    __slots__ = ("min_nodes", "max_nodes", "metric", "target", "scale_up_window_s", "scale_down_window_s", "scale_down_threshold", "evaluation_interval_s", "cooldown_period_s", "value", "decision", "reason", "evaluated_at", "scaled_at")
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SCALE_UP_WINDOW_S_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_WINDOW_S_FIELD_NUMBER: _ClassVar[int]
+    SCALE_DOWN_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    COOLDOWN_PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    EVALUATED_AT_FIELD_NUMBER: _ClassVar[int]
+    SCALED_AT_FIELD_NUMBER: _ClassVar[int]
+    min_nodes: int
+    max_nodes: int
+    metric: str
+    target: float
+    scale_up_window_s: int
+    scale_down_window_s: int
+    scale_down_threshold: float
+    evaluation_interval_s: int
+    cooldown_period_s: int
+    value: float
+    decision: str
+    reason: str
+    evaluated_at: str
+    scaled_at: str
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., metric: _Optional[str] = ..., target: _Optional[float] = ..., scale_up_window_s: _Optional[int] = ..., scale_down_window_s: _Optional[int] = ..., scale_down_threshold: _Optional[float] = ..., evaluation_interval_s: _Optional[int] = ..., cooldown_period_s: _Optional[int] = ..., value: _Optional[float] = ..., decision: _Optional[str] = ..., reason: _Optional[str] = ..., evaluated_at: _Optional[str] = ..., scaled_at: _Optional[str] = ...) -> None: ...
 
 class ServiceView(_message.Message):
-    __slots__ = ("restart", "wanted", "ready", "restarts", "reason", "instances")
+    __slots__ = ("restart", "wanted", "ready", "restarts", "reason", "instances", "revision", "scaling")
     RESTART_FIELD_NUMBER: _ClassVar[int]
     WANTED_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SCALING_FIELD_NUMBER: _ClassVar[int]
     restart: str
     wanted: int
     ready: int
     restarts: int
     reason: str
     instances: _containers.RepeatedCompositeFieldContainer[InstanceView]
-    def __init__(self, restart: _Optional[str] = ..., wanted: _Optional[int] = ..., ready: _Optional[int] = ..., restarts: _Optional[int] = ..., reason: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[InstanceView, _Mapping]]] = ...) -> None: ...
+    revision: int
+    scaling: ScalingView
+    def __init__(self, restart: _Optional[str] = ..., wanted: _Optional[int] = ..., ready: _Optional[int] = ..., restarts: _Optional[int] = ..., reason: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[InstanceView, _Mapping]]] = ..., revision: _Optional[int] = ..., scaling: _Optional[_Union[ScalingView, _Mapping]] = ...) -> None: ...
 
 class TelemetryView(_message.Message):
     __slots__ = ("mode", "interval_s", "duration_s", "until")
@@ -712,7 +796,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[ProbeView, _Mapping]]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "telemetry", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "used", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "telemetry", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -761,6 +845,7 @@ class AllocationView(_message.Message):
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     ENDING_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
@@ -823,6 +908,7 @@ class AllocationView(_message.Message):
     archived: bool
     ending: str
     usage: RunUsageView
+    used: str
     suspended: bool
     depends_on: str
     waits_for: str
@@ -844,10 +930,51 @@ class AllocationView(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., service: _Optional[_Union[ServiceView, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., ending: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., used: _Optional[str] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., session: _Optional[bool] = ..., idle_end_s: _Optional[int] = ..., no_preempt: _Optional[bool] = ..., preempted: _Optional[int] = ..., expose: _Optional[_Iterable[_Union[ExposedView, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointStanding, _Mapping]] = ..., service: _Optional[_Union[ServiceView, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CandidatesView(_message.Message):
+    __slots__ = ("could_take", "protected", "text")
+    class ProtectedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    COULD_TAKE_FIELD_NUMBER: _ClassVar[int]
+    PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    could_take: int
+    protected: _containers.ScalarMap[str, int]
+    text: str
+    def __init__(self, could_take: _Optional[int] = ..., protected: _Optional[_Mapping[str, int]] = ..., text: _Optional[str] = ...) -> None: ...
+
+class StandingView(_message.Message):
+    __slots__ = ("is_protected", "safe_until", "cost_hours", "unit", "text", "notice_s")
+    IS_PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    SAFE_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    COST_HOURS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_S_FIELD_NUMBER: _ClassVar[int]
+    is_protected: bool
+    safe_until: str
+    cost_hours: float
+    unit: str
+    text: str
+    notice_s: int
+    def __init__(self, is_protected: _Optional[bool] = ..., safe_until: _Optional[str] = ..., cost_hours: _Optional[float] = ..., unit: _Optional[str] = ..., text: _Optional[str] = ..., notice_s: _Optional[int] = ...) -> None: ...
+
+class PenaltyView(_message.Message):
+    __slots__ = ("factor", "text")
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    factor: float
+    text: str
+    def __init__(self, factor: _Optional[float] = ..., text: _Optional[str] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
-    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
+    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "preemption", "standing", "penalty", "cleared")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -865,6 +992,9 @@ class ExplanationView(_message.Message):
     VCLUSTER_FIELD_NUMBER: _ClassVar[int]
     CHOSEN_BY_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    PENALTY_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
@@ -876,8 +1006,11 @@ class ExplanationView(_message.Message):
     vcluster: str
     chosen_by: str
     warnings: _containers.RepeatedScalarFieldContainer[str]
+    preemption: CandidatesView
+    standing: StandingView
+    penalty: PenaltyView
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., chosen_by: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., chosen_by: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., preemption: _Optional[_Union[CandidatesView, _Mapping]] = ..., standing: _Optional[_Union[StandingView, _Mapping]] = ..., penalty: _Optional[_Union[PenaltyView, _Mapping]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
     __slots__ = ("allocation", "explanation")
@@ -1246,14 +1379,16 @@ class RunningMetrics(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[int] = ..., age_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[MetricRow, _Mapping]]] = ...) -> None: ...
 
 class RunningMetricsView(_message.Message):
-    __slots__ = ("source", "items", "left_out")
+    __slots__ = ("source", "note", "items", "left_out")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     source: str
+    note: str
     items: _containers.RepeatedCompositeFieldContainer[RunningMetrics]
     left_out: int
-    def __init__(self, source: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RunningMetrics, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
+    def __init__(self, source: _Optional[str] = ..., note: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RunningMetrics, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class GetAllocationRequest(_message.Message):
     __slots__ = ("id", "details")
@@ -1433,7 +1568,7 @@ class NodeRanks(_message.Message):
     def __init__(self, node: _Optional[str] = ..., tasks: _Optional[int] = ..., ranks: _Optional[str] = ...) -> None: ...
 
 class StepInfo(_message.Message):
-    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id", "usage", "cause", "is_terminal")
+    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id", "usage", "cause", "is_terminal", "read_only", "watchers")
     class CodesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1462,6 +1597,8 @@ class StepInfo(_message.Message):
     USAGE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     IS_TERMINAL_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    WATCHERS_FIELD_NUMBER: _ClassVar[int]
     id: str
     allocation: str
     step: int
@@ -1483,7 +1620,33 @@ class StepInfo(_message.Message):
     usage: RunUsageView
     cause: str
     is_terminal: bool
-    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ..., is_terminal: _Optional[bool] = ...) -> None: ...
+    read_only: bool
+    watchers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ..., usage: _Optional[_Union[RunUsageView, _Mapping]] = ..., cause: _Optional[str] = ..., is_terminal: _Optional[bool] = ..., read_only: _Optional[bool] = ..., watchers: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ShareTerminalRequest(_message.Message):
+    __slots__ = ("id", "step", "user", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    user: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., user: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UnshareTerminalRequest(_message.Message):
+    __slots__ = ("id", "step", "user", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    user: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., user: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ListPortsRequest(_message.Message):
     __slots__ = ("id", "node")
@@ -1863,11 +2026,12 @@ class QueryMetricsRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., mode: _Optional[str] = ..., duration: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., points: _Optional[bool] = ...) -> None: ...
 
 class MetricsView(_message.Message):
-    __slots__ = ("id", "source", "note", "read", "mode", "resolution_s", "age_s", "items", "unreachable")
+    __slots__ = ("id", "source", "note", "read", "missing", "mode", "resolution_s", "age_s", "items", "unreachable")
     ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     READ_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RESOLUTION_S_FIELD_NUMBER: _ClassVar[int]
     AGE_S_FIELD_NUMBER: _ClassVar[int]
@@ -1877,22 +2041,25 @@ class MetricsView(_message.Message):
     source: str
     note: str
     read: _containers.RepeatedScalarFieldContainer[str]
+    missing: _containers.RepeatedScalarFieldContainer[str]
     mode: str
     resolution_s: float
     age_s: float
     items: _containers.RepeatedCompositeFieldContainer[MetricRow]
     unreachable: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., note: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., mode: _Optional[str] = ..., resolution_s: _Optional[float] = ..., age_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[MetricRow, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., note: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ..., mode: _Optional[str] = ..., resolution_s: _Optional[float] = ..., age_s: _Optional[float] = ..., items: _Optional[_Iterable[_Union[MetricRow, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StreamMetricsRequest(_message.Message):
-    __slots__ = ("id", "metric", "alerts_only")
+    __slots__ = ("id", "metric", "alerts_only", "history")
     ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     ALERTS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     id: str
     metric: _containers.RepeatedScalarFieldContainer[str]
     alerts_only: bool
-    def __init__(self, id: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., alerts_only: _Optional[bool] = ...) -> None: ...
+    history: str
+    def __init__(self, id: _Optional[str] = ..., metric: _Optional[_Iterable[str]] = ..., alerts_only: _Optional[bool] = ..., history: _Optional[str] = ...) -> None: ...
 
 class FigureView(_message.Message):
     __slots__ = ("metric", "unit", "device", "mean", "p50", "p95", "p99", "max", "count")
@@ -1973,6 +2140,68 @@ class StreamMetricsResponse(_message.Message):
     alert: AlertView
     followed: Followed
     def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., figures: _Optional[_Union[FiguresView, _Mapping]] = ..., alert: _Optional[_Union[AlertView, _Mapping]] = ..., followed: _Optional[_Union[Followed, _Mapping]] = ...) -> None: ...
+
+class DiagnosticsRequest(_message.Message):
+    __slots__ = ("id", "duration")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    duration: str
+    def __init__(self, id: _Optional[str] = ..., duration: _Optional[str] = ...) -> None: ...
+
+class Finding(_message.Message):
+    __slots__ = ("name", "health", "text", "value", "unit", "node", "device")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    health: str
+    text: str
+    value: float
+    unit: str
+    node: str
+    device: str
+    def __init__(self, name: _Optional[str] = ..., health: _Optional[str] = ..., text: _Optional[str] = ..., value: _Optional[float] = ..., unit: _Optional[str] = ..., node: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+
+class DiagnosticsView(_message.Message):
+    __slots__ = ("id", "source", "note", "resolution_s", "network", "storage", "gpus", "unreachable")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_S_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    source: str
+    note: str
+    resolution_s: float
+    network: _containers.RepeatedCompositeFieldContainer[Finding]
+    storage: _containers.RepeatedCompositeFieldContainer[Finding]
+    gpus: _containers.RepeatedCompositeFieldContainer[Finding]
+    unreachable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., note: _Optional[str] = ..., resolution_s: _Optional[float] = ..., network: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., storage: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NetworkDiagnosticsRequest(_message.Message):
+    __slots__ = ("id", "duration")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    duration: str
+    def __init__(self, id: _Optional[str] = ..., duration: _Optional[str] = ...) -> None: ...
+
+class StorageDiagnosticsRequest(_message.Message):
+    __slots__ = ("id", "duration")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    duration: str
+    def __init__(self, id: _Optional[str] = ..., duration: _Optional[str] = ...) -> None: ...
 
 class RunImagesRequest(_message.Message):
     __slots__ = ("id",)
@@ -2071,14 +2300,16 @@ class ResumeRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class RequeueRequest(_message.Message):
-    __slots__ = ("id", "request_id", "hold")
+    __slots__ = ("id", "request_id", "hold", "checkpoint")
     ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     hold: bool
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., hold: _Optional[bool] = ...) -> None: ...
+    checkpoint: bool
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., hold: _Optional[bool] = ..., checkpoint: _Optional[bool] = ...) -> None: ...
 
 class RequestCheckpointRequest(_message.Message):
     __slots__ = ("id", "wait", "request_id")
@@ -2139,6 +2370,135 @@ class GetCheckpointRequest(_message.Message):
     n: int
     wait: float
     def __init__(self, id: _Optional[str] = ..., n: _Optional[int] = ..., wait: _Optional[float] = ...) -> None: ...
+
+class UpdateServiceRequest(_message.Message):
+    __slots__ = ("id", "request_id", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "unset_environment", "uenv", "view", "tools_uenv", "image", "container", "liveness_probe", "readiness_probe", "startup_probe", "drain", "max_unavailable", "ready_within", "note")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ENTRYPOINT_TEXT_FIELD_NUMBER: _ClassVar[int]
+    ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_ARGS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    UNSET_ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    UENV_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_UENV_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    READINESS_PROBE_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_PROBE_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    READY_WITHIN_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    entrypoint_text: str
+    entrypoint: _containers.RepeatedScalarFieldContainer[str]
+    script: str
+    script_args: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    unset_environment: _containers.RepeatedScalarFieldContainer[str]
+    uenv: str
+    view: str
+    tools_uenv: str
+    image: str
+    container: ContainerOptions
+    liveness_probe: ProbeRequest
+    readiness_probe: ProbeRequest
+    startup_probe: ProbeRequest
+    drain: str
+    max_unavailable: int
+    ready_within: str
+    note: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., unset_environment: _Optional[_Iterable[str]] = ..., uenv: _Optional[str] = ..., view: _Optional[str] = ..., tools_uenv: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ..., liveness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., readiness_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., startup_probe: _Optional[_Union[ProbeRequest, _Mapping]] = ..., drain: _Optional[str] = ..., max_unavailable: _Optional[int] = ..., ready_within: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class RevisionView(_message.Message):
+    __slots__ = ("revision", "at", "by", "note", "state", "reason")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    at: str
+    by: str
+    note: str
+    state: str
+    reason: str
+    def __init__(self, revision: _Optional[int] = ..., at: _Optional[str] = ..., by: _Optional[str] = ..., note: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RolloutView(_message.Message):
+    __slots__ = ("state", "revision", "target", "former", "updated", "ready", "size", "max_unavailable", "ready_within_s", "began_at", "ended_at", "reason")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FORMER_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    READY_WITHIN_S_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    revision: int
+    target: int
+    former: int
+    updated: int
+    ready: int
+    size: int
+    max_unavailable: int
+    ready_within_s: int
+    began_at: str
+    ended_at: str
+    reason: str
+    def __init__(self, state: _Optional[str] = ..., revision: _Optional[int] = ..., target: _Optional[int] = ..., former: _Optional[int] = ..., updated: _Optional[int] = ..., ready: _Optional[int] = ..., size: _Optional[int] = ..., max_unavailable: _Optional[int] = ..., ready_within_s: _Optional[int] = ..., began_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RevisionsView(_message.Message):
+    __slots__ = ("id", "revision", "revisions", "rollout")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REVISIONS_FIELD_NUMBER: _ClassVar[int]
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    revision: int
+    revisions: _containers.RepeatedCompositeFieldContainer[RevisionView]
+    rollout: RolloutView
+    def __init__(self, id: _Optional[str] = ..., revision: _Optional[int] = ..., revisions: _Optional[_Iterable[_Union[RevisionView, _Mapping]]] = ..., rollout: _Optional[_Union[RolloutView, _Mapping]] = ...) -> None: ...
+
+class ListRevisionsRequest(_message.Message):
+    __slots__ = ("id", "timeout")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    timeout: float
+    def __init__(self, id: _Optional[str] = ..., timeout: _Optional[float] = ...) -> None: ...
+
+class RollBackServiceRequest(_message.Message):
+    __slots__ = ("id", "request_id", "to", "max_unavailable", "ready_within")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    READY_WITHIN_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    to: int
+    max_unavailable: int
+    ready_within: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., to: _Optional[int] = ..., max_unavailable: _Optional[int] = ..., ready_within: _Optional[str] = ...) -> None: ...
 
 class UpdateRequest(_message.Message):
     __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name", "concurrency", "tags", "untag", "vcluster", "nodes", "max_nodes", "cpus", "memory", "gpus", "begin", "depends_on", "comment", "telemetry")

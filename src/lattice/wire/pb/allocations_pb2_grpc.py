@@ -99,6 +99,16 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
                 _registered_method=True)
+        self.ShareTerminal = channel.unary_unary(
+                '/lattice.v1.AllocationService/ShareTerminal',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ShareTerminalRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
+        self.UnshareTerminal = channel.unary_unary(
+                '/lattice.v1.AllocationService/UnshareTerminal',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.UnshareTerminalRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
         self.ListPorts = channel.unary_unary(
                 '/lattice.v1.AllocationService/ListPorts',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.ListPortsRequest.SerializeToString,
@@ -169,6 +179,21 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsResponse.FromString,
                 _registered_method=True)
+        self.Diagnostics = channel.unary_unary(
+                '/lattice.v1.AllocationService/Diagnostics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+                _registered_method=True)
+        self.NetworkDiagnostics = channel.unary_unary(
+                '/lattice.v1.AllocationService/NetworkDiagnostics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.NetworkDiagnosticsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+                _registered_method=True)
+        self.StorageDiagnostics = channel.unary_unary(
+                '/lattice.v1.AllocationService/StorageDiagnostics',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.StorageDiagnosticsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+                _registered_method=True)
         self.RunImages = channel.unary_unary(
                 '/lattice.v1.AllocationService/RunImages',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.RunImagesRequest.SerializeToString,
@@ -223,6 +248,21 @@ class AllocationServiceStub:
                 '/lattice.v1.AllocationService/GetCheckpoint',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
+                _registered_method=True)
+        self.UpdateService = channel.unary_unary(
+                '/lattice.v1.AllocationService/UpdateService',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.UpdateServiceRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
+                _registered_method=True)
+        self.ListRevisions = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListRevisions',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListRevisionsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
+                _registered_method=True)
+        self.RollBackService = channel.unary_unary(
+                '/lattice.v1.AllocationService/RollBackService',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.RollBackServiceRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
                 _registered_method=True)
         self.Update = channel.unary_unary(
                 '/lattice.v1.AllocationService/Update',
@@ -380,6 +420,20 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShareTerminal(self, request, context):
+        """Let another user of the tenant watch a terminal of your own, read-only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnshareTerminal(self, request, context):
+        """End what `share_terminal` began: who watches is cut off within a second. Nothing changes where it is not shared.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPorts(self, request, context):
         """The ports on which processes of a running allocation listen, on one of its nodes.
         """
@@ -478,6 +532,27 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Diagnostics(self, request, context):
+        """Say how the network, the storage and the GPUs of an allocation fare.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NetworkDiagnostics(self, request, context):
+        """Say how the network of an allocation fares.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StorageDiagnostics(self, request, context):
+        """Say how the storage of an allocation fares.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RunImages(self, request, context):
         """Get the images that a running allocation has mounted, and what their views did to its environment.
         """
@@ -528,7 +603,7 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Requeue(self, request, context):
-        """Stop the current run and queue the allocation again under the same ID.
+        """Stop the current run and queue the allocation again under the same ID; with `checkpoint`, after it has written a checkpoint.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -550,6 +625,27 @@ class AllocationServiceServicer:
 
     def GetCheckpoint(self, request, context):
         """Get one checkpoint of an allocation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateService(self, request, context):
+        """Run something else in a service, node by node: the next instance when the last is ready, all back when one is not in time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRevisions(self, request, context):
+        """What a service runs and ran; with `timeout`, once the update that is on its way is over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RollBackService(self, request, context):
+        """Take an update of a service back, or run an earlier revision again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -707,6 +803,16 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.AttachRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
             ),
+            'ShareTerminal': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShareTerminal,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ShareTerminalRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'UnshareTerminal': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnshareTerminal,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.UnshareTerminalRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
             'ListPorts': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPorts,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListPortsRequest.FromString,
@@ -777,6 +883,21 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StreamMetricsResponse.SerializeToString,
             ),
+            'Diagnostics': grpc.unary_unary_rpc_method_handler(
+                    servicer.Diagnostics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.SerializeToString,
+            ),
+            'NetworkDiagnostics': grpc.unary_unary_rpc_method_handler(
+                    servicer.NetworkDiagnostics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.NetworkDiagnosticsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.SerializeToString,
+            ),
+            'StorageDiagnostics': grpc.unary_unary_rpc_method_handler(
+                    servicer.StorageDiagnostics,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.StorageDiagnosticsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.SerializeToString,
+            ),
             'RunImages': grpc.unary_unary_rpc_method_handler(
                     servicer.RunImages,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.RunImagesRequest.FromString,
@@ -831,6 +952,21 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.GetCheckpoint,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.CheckpointView.SerializeToString,
+            ),
+            'UpdateService': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateService,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.UpdateServiceRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.SerializeToString,
+            ),
+            'ListRevisions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRevisions,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListRevisionsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.SerializeToString,
+            ),
+            'RollBackService': grpc.unary_unary_rpc_method_handler(
+                    servicer.RollBackService,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.RollBackServiceRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.RevisionsView.SerializeToString,
             ),
             'Update': grpc.unary_unary_rpc_method_handler(
                     servicer.Update,
@@ -1255,6 +1391,60 @@ class AllocationService:
             _registered_method=True)
 
     @staticmethod
+    def ShareTerminal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ShareTerminal',
+            lattice_dot_v1_dot_allocations__pb2.ShareTerminalRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnshareTerminal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/UnshareTerminal',
+            lattice_dot_v1_dot_allocations__pb2.UnshareTerminalRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListPorts(request,
             target,
             options=(),
@@ -1633,6 +1823,87 @@ class AllocationService:
             _registered_method=True)
 
     @staticmethod
+    def Diagnostics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/Diagnostics',
+            lattice_dot_v1_dot_allocations__pb2.DiagnosticsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NetworkDiagnostics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/NetworkDiagnostics',
+            lattice_dot_v1_dot_allocations__pb2.NetworkDiagnosticsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StorageDiagnostics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/StorageDiagnostics',
+            lattice_dot_v1_dot_allocations__pb2.StorageDiagnosticsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DiagnosticsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RunImages(request,
             target,
             options=(),
@@ -1919,6 +2190,87 @@ class AllocationService:
             '/lattice.v1.AllocationService/GetCheckpoint',
             lattice_dot_v1_dot_allocations__pb2.GetCheckpointRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.CheckpointView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateService(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/UpdateService',
+            lattice_dot_v1_dot_allocations__pb2.UpdateServiceRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRevisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListRevisions',
+            lattice_dot_v1_dot_allocations__pb2.ListRevisionsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RollBackService(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/RollBackService',
+            lattice_dot_v1_dot_allocations__pb2.RollBackServiceRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.RevisionsView.FromString,
             options,
             channel_credentials,
             insecure,

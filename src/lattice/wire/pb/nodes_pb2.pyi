@@ -686,6 +686,28 @@ class NodeEventsResponse(_message.Message):
     next_cursor: str
     def __init__(self, items: _Optional[_Iterable[_Union[NodeEventView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
+class SetNodeTelemetryRequest(_message.Message):
+    __slots__ = ("id", "mode", "duration", "interval")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    mode: str
+    duration: str
+    interval: str
+    def __init__(self, id: _Optional[str] = ..., mode: _Optional[str] = ..., duration: _Optional[str] = ..., interval: _Optional[str] = ...) -> None: ...
+
+class NodeTelemetryView(_message.Message):
+    __slots__ = ("node", "mode", "interval_s")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    mode: str
+    interval_s: float
+    def __init__(self, node: _Optional[str] = ..., mode: _Optional[str] = ..., interval_s: _Optional[float] = ...) -> None: ...
+
 class DrainNodeRequest(_message.Message):
     __slots__ = ("id", "reason", "urgent", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

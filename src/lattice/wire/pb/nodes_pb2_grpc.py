@@ -85,6 +85,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.FromString,
                 _registered_method=True)
+        self.SetTelemetry = channel.unary_unary(
+                '/lattice.v1.NodeService/SetTelemetry',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.SetNodeTelemetryRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeTelemetryView.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/lattice.v1.NodeService/Drain',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.DrainNodeRequest.SerializeToString,
@@ -255,6 +260,13 @@ class NodeServiceServicer:
 
     def Events(self, request, context):
         """List the latest events of a node, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetTelemetry(self, request, context):
+        """Measure a node more closely for a while, or as usual again. The node returns to mode prod by its own clock.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -452,6 +464,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Events,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.SerializeToString,
+            ),
+            'SetTelemetry': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetTelemetry,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.SetNodeTelemetryRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeTelemetryView.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -824,6 +841,33 @@ class NodeService:
             '/lattice.v1.NodeService/Events',
             lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetTelemetry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/SetTelemetry',
+            lattice_dot_v1_dot_nodes__pb2.SetNodeTelemetryRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeTelemetryView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -78,16 +78,18 @@ class TerminalOutput(_message.Message):
     def __init__(self, opened: _Optional[_Union[TerminalOpened, _Mapping]] = ..., stdout: _Optional[_Union[TerminalStdout, _Mapping]] = ..., screen: _Optional[_Union[TerminalScreen, _Mapping]] = ..., taken: _Optional[_Union[TerminalTaken, _Mapping]] = ..., notice: _Optional[_Union[TerminalNotice, _Mapping]] = ..., exit: _Optional[_Union[TerminalExit, _Mapping]] = ..., error: _Optional[_Union[TerminalError, _Mapping]] = ...) -> None: ...
 
 class TerminalOpened(_message.Message):
-    __slots__ = ("id", "allocation", "terminal", "client")
+    __slots__ = ("id", "allocation", "terminal", "client", "read_only")
     ID_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     TERMINAL_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     id: str
     allocation: str
     terminal: int
     client: str
-    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., terminal: _Optional[int] = ..., client: _Optional[str] = ...) -> None: ...
+    read_only: bool
+    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., terminal: _Optional[int] = ..., client: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
 
 class TerminalStdout(_message.Message):
     __slots__ = ("data", "next")

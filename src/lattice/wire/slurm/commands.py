@@ -46,6 +46,11 @@ class SlurmStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stderr: str = ""
     append: bool = False
     resume: str = ""  # what to say when it has ended; CODE in it stands for the exit code
+    detaches: bool = (
+        False  # joins a step of another command: begins with the newest output, and leaving it ends nothing
+    )
+    only_stdout: int = -1  # the one task whose stdout is shown; -1 = all
+    only_stderr: int = -1
 
 
 class SlurmProgram(Struct, frozen=True, kw_only=True, omit_defaults=True):

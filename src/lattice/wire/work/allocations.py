@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.nodes.readiness import ReadinessBoard
+from lattice.core.model.services.scaling import ScaleStanding
 from lattice.core.model.work.allocations import (
     AWAITS_RELEASE,
     Allocation,
@@ -21,8 +22,9 @@ from lattice.core.model.work.allocations import (
     StopIntent,
     TaskGroup,
 )
+from lattice.core.model.work.checkpoints import CheckpointReason
 from lattice.core.model.work.dependencies import waiting_sentence
-from lattice.core.model.work.efficiency import finite, used_percent
+from lattice.core.model.work.efficiency import finite, use_sentence, used_percent
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
@@ -239,6 +241,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     archived: bool
     ending: str | UnsetType = UNSET  # one sentence about an end that was not exit code 0
     usage: RunUsageView | UnsetType = UNSET  # once it has run
+    used: str | UnsetType = UNSET  # one sentence: what it held and what it used of that
     suspended: bool | UnsetType = UNSET  # its processes are suspended
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
@@ -306,12 +309,27 @@ def _stopping_reason(record: Allocation) -> str:
     return _STOPPING[record.intent]
 
 
+# What follows the checkpoint that it writes.
+_LEAVING = {  # partial: after the others it runs on
+    CheckpointReason.REQUEUE: "it writes a checkpoint, then it is requeued",
+    CheckpointReason.DRAIN: "it writes a checkpoint, then it leaves its nodes: one of them is drained",
+    CheckpointReason.PREEMPTION: "it writes a checkpoint, then other work gets its nodes",
+}
+
+
+def _leaving_reason(record: Allocation) -> str:
+    is_open = record.checkpoints.open
+    return _LEAVING[is_open.reason] if is_open is not None and is_open.stops else ""
+
+
 def waiting_reason(record: Allocation, explained: str) -> str:
     """Why the allocation waits or stops; `explained` is what the last cycle said of it, or its nodes while it starts."""
     if record.state is AllocationState.STOPPING:
         return _stopping_reason(record)
     if record.state is AllocationState.STARTING:
         return explained
+    if record.state is AllocationState.CHECKPOINTING:
+        return _leaving_reason(record)
     if not record.is_waiting:
         return ""
     if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
@@ -329,6 +347,11 @@ def _held_cpu_s(record: Allocation) -> float:
     return record.held_cpus * (record.ended_at - record.started_at) / 1000
 
 
+def _used(record: Allocation) -> str:
+    elapsed_s = (record.ended_at - record.started_at) / 1000 if record.is_terminal and record.started_at else 0.0
+    return use_sentence(record.held_cpus, record.cpu_s, elapsed_s, record.held_memory_mb, record.peak_memory_mb)
+
+
 _NOBODY = ReadinessBoard()
 
 
@@ -339,18 +362,25 @@ def allocation_view(
     explained: str = "",
     archived: bool = False,
     readiness: ReadinessBoard = _NOBODY,
+    scaled: ScaleStanding | None = None,
 ) -> AllocationView:
     """The JSON shape of an allocation or a single task; `readiness` is what nodes said of its instances."""
-    view = _record_view(record, now_ms, explained, readiness, archived=archived)
+    view = _record_view(record, now_ms, explained, readiness, scaled, archived=archived)
     measured = telemetry_view(record, now_ms)
     return view if measured is None else msgspec.structs.replace(view, telemetry=measured)
 
 
 def _record_view(
-    record: Allocation, now_ms: int, explained: str, readiness: ReadinessBoard, *, archived: bool
+    record: Allocation,
+    now_ms: int,
+    explained: str,
+    readiness: ReadinessBoard,
+    scaled: ScaleStanding | None,
+    *,
+    archived: bool,
 ) -> AllocationView:
     group = record.group
-    service = service_view(record, readiness) if record.restart is not Restart.NONE else UNSET
+    service = service_view(record, readiness, scaled) if record.restart is not Restart.NONE else UNSET
     return AllocationView(
         id=allocation_id(record.number),
         number=record.number,
@@ -400,6 +430,7 @@ def _where_there_is_something(record: Allocation, service: ServiceView | UnsetTy
     return {
         "ending": ending_of(record) or UNSET,
         "usage": usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
+        "used": _used(record) or UNSET,
         "suspended": True if record.paused_at else UNSET,
         "depends_on": dependencies_text(record.depends_on) or UNSET,
         "waits_for": dependencies_text(record.waits_for) or UNSET,

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable
-from operator import attrgetter
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from lattice.core.machine.commands import Edge
 from lattice.core.model.ids import allocation_id, dag_id
-from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.allocations import QUEUED, Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.core.model.work.dependencies import Clauses, Condition, waiting_sentence
 from lattice.wire.bounds import Short
@@ -113,8 +112,6 @@ class DagGraph(Struct, frozen=True, kw_only=True):
 
 Member = Allocation | TaskGroup
 _ID = re.compile(r"[ad]?\d", re.ASCII)  # of an allocation, a task or a DAG
-_FIELDS = attrgetter(*Submission.__struct_fields__)
-
 
 # from the request
 
@@ -162,21 +159,23 @@ def _is_inside(clause: tuple[UnresolvedDependency, ...], refs: set[str]) -> bool
 
 
 def _submission(wanted: DagSubmission, member: DagAllocation, ref: str, field: str) -> Submission:
+    """The member as a submission of its own: its short forms and the defaults of the DAG are in their places."""
     resources, life = member.resources, member.lifecycle
     if member.nodes is not None:
         resources = structs.replace(resources, nodes=_nodes(member.nodes, f"{field}.nodes"))
     if member.walltime is not None:
         life = structs.replace(life, walltime=member.walltime)
-    fields = dict(zip(Submission.__struct_fields__, _FIELDS(member), strict=True))
-    fields["name"] = member.name or ref
-    fields["tenant"] = member.tenant or wanted.tenant
-    fields["project"] = member.project or wanted.project
-    fields["vcluster"] = member.vcluster or wanted.vcluster
-    fields["cwd"] = member.cwd or wanted.cwd
-    fields["resources"] = resources
-    fields["lifecycle"] = life
-    fields["depends_on"] = ""
-    return Submission(**fields)
+    return structs.replace(
+        member,
+        name=member.name or ref,
+        tenant=member.tenant or wanted.tenant,
+        project=member.project or wanted.project,
+        vcluster=member.vcluster or wanted.vcluster,
+        cwd=member.cwd or wanted.cwd,
+        resources=resources,
+        lifecycle=life,
+        depends_on="",
+    )
 
 
 def _nodes(nodes: int | str, field: str) -> int:
@@ -209,7 +208,7 @@ def member_state(member: Member) -> AllocationState:
 def dag_counts(members: list[Member]) -> DagCounts:
     states = [member_state(member) for member in members]
     ended = (AllocationState.COMPLETED, AllocationState.FAILED, AllocationState.CANCELLED)
-    pending = states.count(AllocationState.PENDING)
+    pending = sum(state in QUEUED for state in states)
     completed, failed, cancelled = (states.count(state) for state in ended)
     return DagCounts(
         size=len(states),
@@ -278,7 +277,7 @@ def _shown(member: Member, now_ms: int) -> Allocation:
 
 
 def _reason(member: Member, names: dict[int, str], explain: Callable[[int], str]) -> str:
-    if member_state(member) is not AllocationState.PENDING:
+    if member_state(member) not in QUEUED:
         return "" if isinstance(member, TaskGroup) else waiting_reason(member, explain(member.number))
     waits = member_head(member).waits_for
     return _named(waits, names) if waits else waiting_reason(member_head(member), explain(member.number))

@@ -19,6 +19,9 @@ MAX_PATH = 1024
 SCHEMES = ("file", "s3", "nfs")
 FILE = "file://"
 DATA_FEATURE = "data"  # of a node that mounts data for runs
+STAGE_OUT_FEATURE = "stage_out"  # of a node that copies results out of scratch directories
+ID, NODE = "{id}", "{node}"  # in targets of results: replaced on the node
+_SCRATCH = re.compile(r"(\$LATTICE_SCRATCH|\$\{LATTICE_SCRATCH\})(/|$)")
 # Nothing of the user's may hide what programs of the system trust.
 _SYSTEM_NAMES = "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin snap srv sys tmp usr var"
 SYSTEM = tuple(f"/{name}" for name in _SYSTEM_NAMES.split())
@@ -87,13 +90,21 @@ def read_mounts(wanted: DataRequest) -> tuple[DataOrder, ...]:
 
 
 def read_stage_out(wanted: DataRequest) -> tuple[StageOutOrder, ...]:
-    if wanted.stage_out:
-        raise BadField(
-            "data.stage_out", "is not supported by this version of Lattice", hint="copy at the end of the script"
-        )
     if len(wanted.stage_out) > MAX_MOUNTS:
         raise BadField("data.stage_out", "are too many", current=str(len(wanted.stage_out)), limit=str(MAX_MOUNTS))
     return tuple(_stage_out(each, f"data.stage_out[{place}]") for place, each in enumerate(wanted.stage_out))
+
+
+def check_shared_targets(orders: tuple[StageOutOrder, ...], *, is_service: bool, per_node: bool, tasks: bool) -> None:
+    """Results of one node or task must not take the place of another's. Raises BadField."""
+    for place, each in enumerate(orders):
+        field = f"data.stage_out[{place}].target"
+        if is_service:
+            raise BadField("data.stage_out", "is for work that ends; a service has no results", hint="write to a mount")
+        if per_node and NODE not in each.target:
+            raise BadField(field, "every node would write to the same place", hint=f"put {NODE} into the target")
+        if tasks and ID not in each.target:
+            raise BadField(field, "every task would write to the same place", hint=f"put {ID} into the target")
 
 
 def _mount(wanted: DataMount, field: str) -> DataOrder:
@@ -156,9 +167,9 @@ def _target(text: str, field: str) -> str:
 
 
 def _stage_out(wanted: StageOut, field: str) -> StageOutOrder:
-    source = wanted.source.removeprefix("$LATTICE_SCRATCH/")
+    source = _SCRATCH.sub("", wanted.source, count=1) or "."
     check_argument(source, f"{field}.source")
-    if not source or source.startswith("/") or ".." in source.split("/") or len(source) > MAX_PATH:
+    if not wanted.source or source.startswith("/") or ".." in source.split("/") or len(source) > MAX_PATH:
         raise BadField(
             f"{field}.source",
             f'"{wanted.source[:80]}" is not a path in the scratch directory',

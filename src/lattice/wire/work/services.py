@@ -6,6 +6,7 @@ from enum import Enum
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.nodes.readiness import ReadinessBoard
+from lattice.core.model.services.scaling import ScaleStanding
 from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.allocations import (
     Allocation,
@@ -20,6 +21,7 @@ from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import rfc3339
+from lattice.wire.work.scaling import ScalingView, scaling_view
 
 MAX_PORT = 65_535
 MAX_PROBE_S = 3600
@@ -57,6 +59,7 @@ class InstanceView(Struct, frozen=True, kw_only=True):
 
     node: str
     phase: str  # assigned, running, restarting, leaving
+    revision: int  # of what it runs
     ready: bool
     restarts: int  # by its node
     running_since: str | None
@@ -76,6 +79,8 @@ class ServiceView(Struct, frozen=True, kw_only=True):
     restarts: int  # by nodes, in the present run
     reason: str  # why fewer are ready than wanted
     instances: tuple[InstanceView, ...]
+    revision: int  # of what instances are started with
+    scaling: ScalingView | UnsetType = UNSET  # of one that follows its load
 
 
 class ProbeView(Struct, frozen=True, kw_only=True):
@@ -90,7 +95,7 @@ class ProbeView(Struct, frozen=True, kw_only=True):
     success_threshold: int
 
 
-def service_view(record: Allocation, board: ReadinessBoard) -> ServiceView:
+def service_view(record: Allocation, board: ReadinessBoard, scaled: ScaleStanding | None = None) -> ServiceView:
     """How a service stands; of one that does not run, only what was asked for."""
     parts = record.parts if record.is_holding else ()
     instances = tuple(_instance(record, part, board) for part in parts)
@@ -103,6 +108,8 @@ def service_view(record: Allocation, board: ReadinessBoard) -> ServiceView:
         restarts=record.restarts,
         reason=_why_fewer(record, instances) if parts and ready < wanted else "",
         instances=instances,
+        revision=record.revision + 1,
+        scaling=UNSET if record.scaling is None else scaling_view(record, record.scaling, scaled),
     )
 
 
@@ -120,6 +127,7 @@ def _instance(record: Allocation, part: Part, board: ReadinessBoard) -> Instance
     return InstanceView(
         node=part.node,
         phase=part.phase.value,
+        revision=record.revision_of(part.node) + 1,
         ready=ready,
         restarts=part.restarts,
         running_since=rfc3339(part.running_since),

@@ -107,6 +107,8 @@ class StepInfo(Struct, frozen=True, kw_only=True):
     usage: RunUsageView
     cause: Literal["", "oom"]
     is_terminal: bool
+    read_only: bool = False  # a terminal of somebody else, which the caller may watch
+    watchers: tuple[str, ...] = ()  # whom its owner has shared it with; told to the owner alone
 
 
 def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:

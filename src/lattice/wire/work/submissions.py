@@ -7,13 +7,14 @@ said of the request alone.
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.core.machine.commands import SubmitAllocation
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
-from lattice.ports.nodes.data import DataOrder
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
@@ -33,11 +34,20 @@ from lattice.wire.text.texts import (
 )
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
-from lattice.wire.work.data import DATA_FEATURE, NO_DATA, DataRequest, read_mounts, read_stage_out
+from lattice.wire.work.data import (
+    DATA_FEATURE,
+    NO_DATA,
+    STAGE_OUT_FEATURE,
+    DataRequest,
+    check_shared_targets,
+    read_mounts,
+    read_stage_out,
+)
 from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
+from lattice.wire.work.scaling import ScaleFields, policy_of
 from lattice.wire.work.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
@@ -102,6 +112,16 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_requeue: int = 3
     no_preempt: bool = False
     restart: RestartPolicy | None = None  # of a service; None = always
+    min_nodes: int | None = None  # of reactive work, as are all below: it begins with this many
+    max_nodes: int | None = None
+    metric: Argument = ""  # that decides on its size
+    target: Short | float | None = None  # above it a node is added
+    scale_up_window: Short | int | None = None  # how long it must be above; None = 2 minutes
+    scale_down_window: Short | int | None = None  # how long it must be far below; None = 5 minutes
+    scale_down_threshold: float | None = None  # how far: a part of the target; None = 0.5
+    evaluation_interval: Short | int | None = None  # None = 60 s
+    cooldown_period: Short | int | None = None  # no step so soon after the last one, or the start; None = 3 minutes
+    scale_policy: ScaleFields | None = None  # the same in one record
 
 
 class ContainerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -216,13 +236,12 @@ def entries_of(wanted: Submission) -> int:
 
 def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES) -> SubmitAllocation:
     """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
-    work = _work(wanted, images)
+    work = work_of(wanted, images)
     life = wanted.lifecycle
-    if life.type is Lifecycle.REACTIVE:
-        raise BadField(
-            "lifecycle.type", f"reactive {NOT_YET}", hint="bounded, or unbounded with a fixed number of nodes"
-        )
+    scaling = policy_of(life.type, _scale_fields(life))
     tasks, concurrency = read_tasks(wanted.tasks)
+    is_service = life.type is not Lifecycle.BOUNDED
+    check_shared_targets(work.stage_out, is_service=is_service, per_node=bool(wanted.per_node), tasks=bool(tasks))
     way = read_way(wanted.checkpoint, in_container=bool(wanted.image))
     features = (*_directory_features(work), *((CHECKPOINT_FEATURE,) if way is not None else ()))
     return SubmitAllocation(
@@ -232,7 +251,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_request(wanted.resources, (*images.features, *features)),
+        request=_scaled_request(_request(wanted.resources, (*images.features, *features)), scaling),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -257,8 +276,36 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)),
         restart=restart_of(life.restart, life.type),
         probed=any(probe.kind is not ProbeKind.LIVENESS for probe in work.probes),
+        stages_out=bool(work.stage_out),
         telemetry=read_telemetry(wanted.telemetry),
+        scaling=scaling,
     )
+
+
+_SCALE_NAMES = {  # of the lifecycle, and of the policy
+    "min_nodes": "min",
+    "max_nodes": "max",
+    **{name: name for name in ScaleFields.__struct_fields__ if name not in ("min", "max")},
+}
+
+
+def _scale_fields(life: LifecycleRequest) -> ScaleFields | None:
+    """What the lifecycle says of scaling, in either spelling; None if nothing."""
+    given = {to: value for name, to in _SCALE_NAMES.items() if (value := getattr(life, name)) not in (None, "")}
+    if given and life.scale_policy is not None:
+        raise BadField(
+            "lifecycle.scale_policy", "is given beside fields of the same meaning", hint="give one of the two"
+        )
+    return ScaleFields(**given) if given else life.scale_policy
+
+
+def _scaled_request(request: Request, scaling: ScalePolicy | None) -> Request:
+    """Reactive work begins with its least number of nodes."""
+    if scaling is None:
+        return request
+    if request.nodes not in (1, scaling.min_nodes) or request.max_nodes not in (0, scaling.max_nodes):
+        raise BadField("resources.nodes", "reactive work begins with min_nodes", hint="leave resources.nodes out")
+    return replace(request, nodes=scaling.min_nodes, max_nodes=0)
 
 
 def _directory_features(work: Work) -> Iterator[str]:
@@ -267,6 +314,8 @@ def _directory_features(work: Work) -> Iterator[str]:
         yield SCRATCH_FEATURE
     if work.data:
         yield DATA_FEATURE
+    if work.stage_out:
+        yield STAGE_OUT_FEATURE
 
 
 def _idle_end_s(value: str | int | None, tasks: object) -> int:
@@ -335,7 +384,8 @@ def _preemption_class(wanted: Submission) -> int:
     return chosen
 
 
-def _work(wanted: Submission, images: Images) -> Work:
+def work_of(wanted: Submission, images: Images) -> Work:
+    """What a node is to run. Raises BadField."""
     cwd = check_path(wanted.cwd, "cwd")
     argv, script = _program(wanted)
     if wanted.script_args and not script:
@@ -357,7 +407,7 @@ def _work(wanted: Submission, images: Images) -> Work:
         views=images.views,
         container=images.container,
         scratch_mb=_scratch_mb(wanted),
-        data=_mounts(wanted),
+        data=read_mounts(wanted.data),
         stage_out=read_stage_out(wanted.data),
         drain_s=drain_s(wanted.drain, wanted.lifecycle.type),
         probes=probes_of(
@@ -383,16 +433,6 @@ def _scratch_mb(wanted: Submission) -> int:
     if size and wanted.image:
         raise BadField("scratch", "scratch of a size is not possible inside a container", hint="leave scratch out")
     return size
-
-
-def _mounts(wanted: Submission) -> tuple[DataOrder, ...]:
-    mounts = read_mounts(wanted.data)
-    for place, each in enumerate(mounts):
-        if wanted.image and not each.hot:
-            raise BadField(
-                f"data.mounts[{place}]", "in a container only copies can be mounted", hint="use hot, or --mount"
-            )
-    return mounts
 
 
 def _umask(wanted: int | None) -> int | None:

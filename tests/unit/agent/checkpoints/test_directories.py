@@ -104,3 +104,35 @@ def test_sizes_count_files_and_follow_no_links(tmp_path: Path) -> None:
     (folder / "link").symlink_to("/usr")
     assert d.size_of(str(folder)) == 15
     assert d.size_of(str(folder / "gone")) == 0
+
+
+def test_all_checkpoints_of_an_allocation_go_and_nothing_of_others(tmp_path: Path) -> None:
+    (made(tmp_path, 1) / "file").write_text("x")
+    other = tmp_path / "physics" / "-" / "a8" / "checkpoints"
+    other.mkdir(parents=True)
+    d.remove_all(str(tmp_path), f"{tmp_path}/{BASE}")
+    d.remove_all(str(tmp_path), f"{tmp_path}/{BASE}")  # asked again
+    assert not (tmp_path / "physics" / "-" / "a7").exists()
+    assert other.exists()
+
+
+@pytest.mark.parametrize("path", ["physics", "physics/-/a7", "physics/-/a7/checkpoints/1", "../x/-/a7/checkpoints"])
+def test_only_the_directory_of_an_allocation_is_removed(tmp_path: Path, path: str) -> None:
+    made(tmp_path, 1)
+    with pytest.raises(OSError, match=r"is not where|does not lie"):
+        d.remove_all(str(tmp_path), f"{tmp_path}/{path}")
+    assert (tmp_path / BASE / "1").is_dir()
+
+
+def test_nothing_is_gone_while_the_file_system_is_not_mounted(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        d.remove_all(f"{tmp_path}/away", f"{tmp_path}/away/{BASE}")
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "root" / "physics" / "-").mkdir(parents=True)
+    (tmp_path / "root" / "physics" / "-" / "a7").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        d.remove_all(f"{tmp_path}/root", f"{tmp_path}/root/{BASE}")
+    assert (tmp_path / "victim" / "checkpoints").exists()

@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
-from lattice.agent.checkpoints import shared_memory
+from lattice.agent.checkpoints import directories, shared_memory
 from lattice.agent.checkpoints.control import read_request
 from lattice.agent.checkpoints.watching import Checkpointing
 from lattice.agent.shim_client import ShimMessage
@@ -61,7 +63,7 @@ class Node:
 
     def _ask(self, body: dict[str, object], take: Callable[[ShimMessage], None] | None) -> None:
         assert take is not None
-        if body["signal"]:
+        if body["signal"] and not body.get("dry"):
             self.hints += 1
             self.on_hint(self.path)
         pids = tuple(range(self.caught)) if body["signal"] else ()
@@ -110,6 +112,9 @@ async def test_nothing_that_catches_the_signal_is_known_at_once(tmp_path: Path) 
     node = Node(tmp_path, caught=0)
     told = await node.answer(node.order())
     assert (told.phase, told.message) == ("nothing", "none of its processes catches signal 10")
+    assert (node.hints, node.path.exists(), read_request(node.state / "checkpoints" / "7.1")) == (0, False, None)
+    node.caught, node.on_hint = 1, writes
+    assert (await node.answer(node.order())).phase == "done", "the same number, once it can answer"
     empty = Node(tmp_path / "b", members=0)
     told = await empty.answer(empty.order())
     assert (told.phase, told.message, empty.hints) == ("nothing", "", 0)
@@ -192,7 +197,7 @@ async def test_storage_that_is_away_keeps_the_request_waiting(tmp_path: Path) ->
     node.made.received(order_message(node.order()))
     while node.tasks:
         await asyncio.gather(*node.tasks)
-    assert (node.reports, node.hints) == ([], 0)
+    assert ([each.phase for each in node.reports], node.hints) == (["storage_away"], 0)
     node.root.mkdir()
     node.on_hint = writes
     assert (await node.answer(node.order())).phase == "done"
@@ -230,3 +235,36 @@ async def test_shared_memory_is_asked_and_answers(tmp_path: Path) -> None:
     while node.tasks:
         await asyncio.gather(*node.tasks)
     assert len(node.reports) == 1  # it cannot be asked; the servers repeat the order until its time is over
+
+
+@scenario
+async def test_all_checkpoints_are_removed_and_said_to_be_gone(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.path.mkdir(parents=True)
+    order = node.order(n=0, path=str(node.path.parent), remove=True)
+    assert (await node.answer(order)).phase == "removed"
+    assert not node.path.parent.exists()
+    assert (await node.answer(order)).phase == "removed"
+
+
+@scenario
+async def test_removals_follow_one_another_and_repeated_orders_cost_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, begun = Node(tmp_path), list[str]()
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def hang(root: str, directory: str) -> None:
+        begun.append(directory)
+        has_begun.set()
+        assert may_end.wait(20)
+
+    monkeypatch.setattr(directories, "remove_all", hang)
+    for path in ("a", "b", "a", "b"):
+        assert node.made.received(order_message(node.order(n=0, path=path, remove=True)))
+    assert await asyncio.to_thread(has_begun.wait, 20)
+    assert begun == ["a"]
+    may_end.set()
+    await asyncio.gather(*node.tasks)
+    assert begun == ["a", "b"]
+    assert [report.phase for report in node.reports] == ["removed", "removed"]

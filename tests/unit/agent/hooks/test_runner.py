@@ -153,3 +153,15 @@ def test_a_node_that_cannot_write_the_record_prepares_nothing(tmp_path: Path) ->
     with pytest.raises(HookFailed, match="cannot write its record"):
         asyncio.run(runner(tmp_path / "missing", Hook("image", log)).prepare(ORDER, {}))
     assert log == []
+
+
+def test_a_hook_that_breaks_does_not_keep_the_run_from_its_end(tmp_path: Path) -> None:
+    class Broken(Hook):
+        async def undo(self, finished: Finished) -> None:
+            raise RecursionError
+
+    log: list[str] = []
+    hooks = runner(tmp_path, Hook("first", log), Broken("second", log))
+    asyncio.run(hooks.prepare(ORDER, {}))
+    assert asyncio.run(hooks.undo(*RUN)) == "second: RecursionError"
+    assert log[-1] == "undo first /mnt/first"

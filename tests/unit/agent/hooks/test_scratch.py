@@ -9,6 +9,7 @@ import pytest
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
 from lattice.agent.hooks.scratch import ScratchHook, scratch_features
+from lattice.agent.removal import remove_tree
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from tests.conftest import require_program
 
@@ -100,3 +101,54 @@ def test_record_that_names_another_directory_is_not_believed(tmp_path: Path) -> 
     with pytest.raises(HookFailed, match="is not the directory of run"):
         undo(tmp_path, {"folder": str(tmp_path / "other")})
     assert (tmp_path / "other").exists()
+
+
+def test_scratch_on_nvme_is_a_feature_through_volumes_too(tmp_path: Path) -> None:
+    number = tmp_path.stat().st_dev
+    name = f"{os.major(number)}:{os.minor(number)}"
+    for devices, layout, expected in (
+        ("disk", {"sda": ()}, False),
+        ("nvme", {"nvme0n1p2": ()}, True),
+        ("raid", {"md0": ("nvme0n1", "nvme1n1")}, True),
+        ("mixed", {"dm-0": ("nvme0n1", "sdb")}, False),
+        ("memory", {}, False),
+    ):
+        folder = tmp_path / devices
+        folder.mkdir()
+        for device, below in layout.items():
+            for each in below:
+                (folder / "all" / each).mkdir(parents=True)
+                (folder / "all" / device / "slaves").mkdir(parents=True, exist_ok=True)
+                (folder / "all" / device / "slaves" / each).symlink_to(folder / "all" / each)
+            (folder / "all" / device).mkdir(parents=True, exist_ok=True)
+            (folder / name).symlink_to(folder / "all" / device)
+        assert ("nvme_scratch" in scratch_features(tmp_path / "not-yet-made", (), folder)) is expected, devices
+    assert scratch_features(None, (), tmp_path / "nvme") == set()
+
+
+def test_a_directory_that_is_deeper_than_calls_go_is_removed(tmp_path: Path) -> None:
+    _, left = prepared(tmp_path, 8)
+    deep(tmp_path / "7.1")
+    undo(tmp_path, left)
+    assert os.listdir(tmp_path) == []
+
+
+def test_below_an_open_directory_it_is_removed_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    deep(tmp_path / "a")
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        remove_tree("a", dir_fd=fd)
+    finally:
+        os.close(fd)
+    assert os.listdir(tmp_path) == []
+
+
+def deep(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)

@@ -43,6 +43,31 @@ def test_a_node_without_them_says_why_it_has_no_pmix(
     assert why in caplog.text
 
 
+def test_where_users_reach_neither_the_installation_nor_the_state_the_system_folder_takes_it(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, tried = fresh / "run", list[Path]()
+    monkeypatch.setattr(building, "SYSTEM_FOLDER", system)
+    monkeypatch.setattr(building, "_is_reachable", lambda folder: folder == system)
+
+    def made(folder: Path) -> building.PmixHost:
+        tried.append(folder)
+        return building.PmixHost(program="host", variables={})
+
+    monkeypatch.setattr(building, "_host_in", made)
+    assert building.find_host(fresh / "spare") is not None
+    assert tried == [system]
+
+
+def test_a_node_where_no_folder_takes_it_says_so(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(building, "_is_reachable", lambda folder: False)
+    with caplog.at_level(logging.INFO):
+        assert building.find_host(fresh / "spare") is None
+    assert "no folder takes the server" in caplog.text
+
+
 def test_a_run_of_the_tests_without_them_skips_loudly_and_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conftest, "CI", False)
     with pytest.raises(pytest.skip.Exception, match="libpmix-dev is missing"):

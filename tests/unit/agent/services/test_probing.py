@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
+from msgspec.structs import replace
+
 from lattice.agent.machine.state import ProbeFailed
 from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.tunnels.streams import Flight, Refused
@@ -132,6 +134,31 @@ def test_a_liveness_probe_that_fails_too_often_says_so_of_this_attempt() -> None
         await rig.until(lambda: bool(rig.failed))
         assert (rig.failed[0].key, rig.failed[0].attempt) == (KEY, 3)
         assert "no process of it listens on port 80 alone" in rig.failed[0].message
+
+    in_rig(check)
+
+
+def test_a_probe_that_hangs_does_not_keep_another_from_ending_the_attempt_once() -> None:
+    async def check(rig: Rig) -> None:
+        connect, is_asked, goes_on = rig.instance.connect, asyncio.Event(), asyncio.Event()
+
+        async def hang(key: RunKey, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            if port == 81:
+                is_asked.set()
+                await goes_on.wait()
+            return await connect(key, port)
+
+        rig.instance.connect = hang  # type: ignore[method-assign]
+        rig.instance.answer = None
+        hanging = replace(probe(ProbeKind.READINESS), port=81, timeout_s=3600.0, failure_threshold=1)
+        rig.watch.begin(order(probe(ProbeKind.LIVENESS), hanging))
+        await rig.until(lambda: bool(rig.failed))
+        assert is_asked.is_set()
+        assert rig.failed[0].message.startswith("liveness probe failed 2 times in a row")
+        told = len(rig.told)
+        goes_on.set()
+        await asyncio.sleep(0.01)
+        assert (len(rig.failed), len(rig.told)) == (1, told), "a late answer changes nothing"
 
     in_rig(check)
 

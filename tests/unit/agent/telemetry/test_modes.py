@@ -125,3 +125,36 @@ def test_last_figures_and_alerts_are_reported_to_servers_that_take_them(tmp_path
         assert len(sent) == 2
 
     asyncio.run(scenario())
+
+
+def test_a_node_is_measured_more_closely_for_a_while_also_by_a_new_agent(tmp_path: Path) -> None:
+    def agent(name: str) -> Modes:
+        (tmp_path / name).mkdir()
+        made = Modes(tmp_path / name)
+        made.modes._folder = lambda key: tmp_path
+        return made
+
+    def mode_of(rig: Modes) -> Mode:
+        return rig.collector.node.mode
+
+    async def scenario() -> None:
+        first = agent("first")
+        first.modes.set_node(DEBUG)
+        assert mode_of(first) is Mode.DEBUG
+        second = agent("second")
+        second.modes.recall_node()
+        assert mode_of(second) is Mode.DEBUG
+        second.pass_s(61.0)
+        assert mode_of(second) is Mode.PROD
+        third = agent("third")
+        third.boot_s += 61.0
+        third.modes.recall_node()
+        assert mode_of(third) is Mode.PROD
+        (tmp_path / "telemetry.json").write_text(
+            '{"mode": "debug", "interval_ms": 100, "until_boot_s": 9000000, "boot_id": "another"}'
+        )
+        fourth = agent("fourth")
+        fourth.modes.recall_node()
+        assert mode_of(fourth) is Mode.PROD, "of another boot"
+
+    asyncio.run(scenario())

@@ -4,11 +4,13 @@ import asyncio
 import json
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,81 @@ def test_victoriametrics_takes_what_is_sent(victoria: str, tmp_path: Path) -> No
     }
     assert isinstance(found["value"], list)
     assert found["value"][1] == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("host", "level", "option"),
+    [
+        ("127.0.0.1", socket.IPPROTO_IP, socket.IP_TOS),
+        ("::1", socket.IPPROTO_IPV6, socket.IPV6_TCLASS),
+    ],
+)
+@pytest.mark.parametrize("dscp", [0, 8, 63])
+def test_the_connection_to_the_store_is_marked(
+    host: str, level: int, option: int, dscp: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[socket.socket] = []
+    marks: list[int] = []
+    connect = socket.create_connection
+
+    def recorded(address: tuple[str, int], timeout: float, source: tuple[str, int] | None) -> socket.socket:
+        opened.append(connect(address, timeout, source))
+        return opened[-1]
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            marks.append(opened[-1].getsockopt(level, option))  # the sender waits for its answer meanwhile
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    class Server(HTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    monkeypatch.setattr(socket, "create_connection", recorded)
+    with Server((host, 0), Receiver) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        name = f"[{host}]" if ":" in host else host
+        settings = PushSettings(endpoint=f"http://{name}:{server.server_port}/w", node="n1", dscp=dscp)
+        pusher = Pusher(settings, Rig(tmp_path).collector)
+        pusher.take(TARGET, {("cpus_used", ""): summarize(pusher._collector.now_ms(), 1000, [1.5])}, {})
+        assert asyncio.run(pusher.push_batch())
+        thread.join()
+    assert (pusher.sent, marks) == (1, [dscp << 2])
+
+
+def test_a_redirect_takes_neither_token_nor_figures_elsewhere(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers['Authorization']}")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            endpoint = f"http://127.0.0.1:{server.server_port}/w"
+            settings = PushSettings(endpoint=endpoint, node="n1", token=lambda: "secret")
+            pusher = Pusher(settings, Rig(tmp_path).collector)
+            pusher.take(TARGET, {("cpus_used", ""): summarize(pusher._collector.now_ms(), 1000, [1.5])}, {})
+            assert not asyncio.run(pusher.push_batch())
+        finally:
+            server.shutdown()
+    assert (asked, pusher.sent, len(pusher._waiting)) == (["/w"], 0, 1)
 
 
 def test_a_store_that_is_not_there_is_waited_for(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_the_end_of_a_body_is_found_however_it_is_cut(step: int) -> None:
 
 def test_tickets_are_good_once_soon_and_at_their_own_address() -> None:
     now = [0.0]
-    tickets = Tickets(lambda: now[0])
+    tickets = Tickets(lambda: now[0], b"secret", lambda: now[0])
     grant = Grant(user="ada", number=17, prefix="/proxy/a17/80", port="80", node="n1")
     redeemed = tickets.redeem(ticket := tickets.issue(grant), "/proxy/a17/80")
     assert redeemed is not None
@@ -150,5 +150,7 @@ def test_tickets_are_good_once_soon_and_at_their_own_address() -> None:
     assert tickets.session(session, "/proxy/a17/81") is None
     assert tickets.session(ticket, "/proxy/a17/80") is None
     assert tickets.session("", "/proxy/a17/80") is None
+    assert Tickets(lambda: 0.0, b"secret", lambda: now[0]).session(session, "/proxy/a17/80") == grant, "the next leader"
+    assert Tickets(lambda: 0.0, b"other", lambda: now[0]).session(session, "/proxy/a17/80") is None
     now[0] = SESSION_S
     assert tickets.session(session, "/proxy/a17/80") is None

@@ -94,6 +94,10 @@ class Site:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npageHTTP/1.1 200 OK\r\n")
         elif b"/last" in head:
             writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\npage")
+        elif b"/old" in head:
+            writer.write(b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npage")
+        elif b"/short" in head:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa")
         elif b"/rubbish" in head:
             writer.write(b"SSH-2.0\r\n\r\n")
         else:
@@ -283,6 +287,23 @@ def test_a_connection_is_kept_only_when_both_sides_know_where_the_answer_ends() 
         head = f"POST {GRANT.prefix}/form HTTP/1.1", "Content-Length: 100000", "Connection: close"
         assert (await browser.ask(*head, body=b"x" * 100_000)).endswith("x")
         assert browser.site.kept == 3
+
+    visited(scenario)
+
+
+def test_a_caller_that_is_promised_another_request_has_it_when_the_work_closes_its_own_connection() -> None:
+    async def scenario(browser: Browser) -> None:
+        await browser.enter()
+        reader, writer = await asyncio.open_connection("127.0.0.1", browser._port)
+        for path in ("last", "old", "surplus", "page"):
+            lines = [f"GET {GRANT.prefix}/{path} HTTP/1.1", "Host: gate", f"Cookie: {browser.cookie}", "", ""]
+            writer.write("\r\n".join(lines).encode())
+            answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\npage"), 10)
+            assert b"Connection: keep-alive" in answer, path
+        writer.close()
+        assert browser.site.kept == 1
+        short = await browser.ask(f"GET {GRANT.prefix}/short HTTP/1.1")
+        assert short.endswith("\r\n\r\npa"), "an answer that the work breaks off ends the caller's connection"
 
     visited(scenario)
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.rules.site.changes import described
 from lattice.core.model.site.audit import MAX_DETAIL, AuditKey, key_id
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from tests.unit.core.machine.world import World
 
@@ -39,6 +40,15 @@ def test_a_new_record_tells_what_differs_from_the_defaults() -> None:
     assert last(world) == ("tenant.create", "name: none -> ml; max_nodes: none -> 3")
     world.must(cmd.SetVcluster(vcluster=replace(world.state.vclusters["batch"], weights=(("priority", 0.5),))))
     assert last(world) == ("vcluster.update", "weights: none -> priority=0.5")
+
+
+def test_a_deleted_record_tells_what_it_was() -> None:
+    world = recorded()
+    world.must(cmd.SetTenant(tenant=Tenant(name="ml", max_nodes=3), create=True))
+    world.must(cmd.DeleteRecord(what=Deletable.TENANT, name="ml"))
+    assert last(world) == ("tenant.delete", "name: ml -> none; max_nodes: 3 -> none")
+    world.must(cmd.DeleteRecord(what=Deletable.VCLUSTER, name="batch"))
+    assert last(world)[1].startswith("name: batch -> none")
 
 
 def test_settings_tell_the_former_value() -> None:

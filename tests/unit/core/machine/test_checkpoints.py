@@ -76,7 +76,8 @@ def test_work_that_cannot_answer_is_known_at_once_and_runs_on() -> None:
     say(world, number, "n1", P.NOTHING, message="none catches signal 10")
     known = world[number].checkpoints
     assert world[number].state is AllocationState.RUNNING
-    assert (known.unheard, known.failures, known.newest) == ("none catches signal 10", 1, None)
+    assert (known.unheard, known.failures, known.newest) == ("none catches signal 10", 0, None)
+    assert (known.last_n, known.failed) == (0, None)
     complete(world, number)
     assert (world[number].checkpoints.unheard, world[number].checkpoints.failures) == ("", 0)
 

@@ -107,6 +107,16 @@ def test_nothing_is_left_of_a_deleted_node_and_no_plan_counts_on_it(world: World
     assert (placed.number, sorted(share.node for share in placed.shares)) == (number, ["n2", "n3"])
 
 
+def test_a_deleted_node_has_not_drifted(world: World) -> None:
+    world.must(cmd.SetBaseline(baseline=Baseline(vcluster="batch", fingerprint="f" * 64)))
+    world.must(cmd.NoteDrift(node="n1", vcluster="batch", expected="f" * 64, actual="e" * 64, differences=()))
+    assert "n1" in world.state.drift.drifts
+    world.must(cmd.DrainNode(node="n1", reason="sold"))
+    world.must(NODE)
+    assert "n1" not in world.state.drift.drifts
+    assert reload(world).digest() == world.state.digest()
+
+
 def test_a_plan_after_a_deletion_holds_to_what_it_promised(world: World) -> None:
     world.running("n1", walltime_s=600)
     world.submit(nodes=3)
@@ -120,6 +130,7 @@ def test_a_plan_after_a_deletion_holds_to_what_it_promised(world: World) -> None
 
 def test_a_revoked_node_stays_revoked_when_it_is_deleted(world: World) -> None:
     world.must(cmd.RevokeNode(node="n1", reason="key was copied"), actor="op")
+    world.must(cmd.RevokeNode(node="n2", reason="key was copied"), actor="op")
     world.must(cmd.AdmitNode(node="n2"), actor="op")
     world.must(cmd.DrainNode(node="n2", reason="sold"))
     world.must(NODE)

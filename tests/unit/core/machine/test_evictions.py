@@ -209,7 +209,7 @@ def test_cost_and_value_are_counted_in_gpus_where_there_are_any() -> None:
     gpus, nodes = taken(world, "g1", walltime_s=36_000), taken(world, "c1", walltime_s=36_000)
     at = world.at
     assert cost_of(world[nodes], world.state.nodes, at) == pytest.approx(3600, abs=1)
-    assert cost_of(world[gpus], world.state.nodes, at, checkpoint_s=10) == pytest.approx(8 * 7210, abs=1)
+    assert cost_of(world[gpus], world.state.nodes, at) == pytest.approx(8 * 7200, abs=1)
     early, late = replace(world[nodes], walltime_s=360_000), replace(world[nodes], walltime_s=3900)
     assert cost_of(early, world.state.nodes, at) == pytest.approx(1800, abs=1)
     assert cost_of(late, world.state.nodes, at) == pytest.approx(4 * 3600, abs=1)

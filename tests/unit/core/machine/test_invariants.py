@@ -10,6 +10,7 @@ from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.parts.folded_tasks import FoldedTasks, base_of
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share, Tenure
+from lattice.core.model.services.rollouts import Rollout, RolloutPhase
 from lattice.core.model.site.tenants import NodeSharing, TenantUse, Vcluster
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, Request, StopIntent
 from tests.unit.core.machine.world import World
@@ -57,12 +58,20 @@ def parts(**changes: object) -> Callable[[State], None]:
     return change
 
 
+def rollout(**changes: object) -> Callable[[State], None]:
+    return record(1, rollout=Rollout(target=2, former=1, began_at=1, **changes))  # type: ignore[arg-type]
+
+
 TENURE = Tenure(number=2, tenant="physics", cpus=9, memory_mb=1, gpus=0)
 
 FAULTS = [
     (parts(phase=PartPhase.LEAVING), "has no instances, and nodes leave it"),
     (record(1, wanted=1), "wants 1 instances"),
     (parts(seq=3 << 20), "has instances [3] and counted 0"),
+    (rollout(), "its update leads to 2"),
+    (rollout(renewing=("n1",)), "renews instances that do not end"),
+    (rollout(updated=("n9",)), "updated instances on nodes that it does not have"),
+    (rollout(updated=("n1",), phase=RolloutPhase.DONE), "is not being updated"),
     (record(3, paused_at=5), "Pending and paused"),
     (node("n1", claimant="eve"), "held in 2 ways"),
     (node("n2", tenures=(TENURE,)), "exceed its capacity"),

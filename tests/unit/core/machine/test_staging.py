@@ -301,3 +301,28 @@ def test_snapshots_keep_copies() -> None:
     assert loaded.staging.copies == world.state.staging.copies
     assert loaded.staging.waiting == world.state.staging.waiting
     assert folder_of(KEY, 1) == f"{KEY}.1"
+
+
+def test_only_the_second_cancel_ends_the_copying_of_results() -> None:
+    world = World()
+    plain, copying = world.running("n1"), world.running("n2", stages_out=True)
+    for number in (plain, copying):
+        world.must(cmd.CancelAllocation(number=number))
+        assert not world[number].abandons
+        world.must(cmd.CancelAllocation(number=number))
+    assert (world[plain].abandons, world[copying].abandons) == (False, True)
+    world.must(cmd.CancelAllocation(number=copying))
+    assert world[copying].abandons
+
+
+def test_a_requeued_run_is_cancelled_once_before_its_results_are_given_up() -> None:
+    world = World()
+    number = world.running("n1", stages_out=True)
+    world.must(cmd.RequeueAllocation(number=number))
+    world.must(cmd.CancelAllocation(number=number))
+    assert not world[number].abandons
+
+
+def test_stage_out_needs_the_coming_level() -> None:
+    world = World(level=OLDEST)
+    assert "stages_out" in world.refused(world.submission(stages_out=True)).message

@@ -36,8 +36,8 @@ Staging:       staged>Pending fail>Failed cancel>Cancelled
 Starting:      started>Running stop>Stopping complete>Completed fail>Failed requeue>Pending
 Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing
 Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending checkpoint>Checkpointing checkpointed>Running
-Suspended:     fail>Failed cancel>Cancelled
-Stopping:      stop>Stopping complete>Completed fail>Failed cancel>Cancelled requeue>Pending
+Suspended:     place>Starting fail>Failed cancel>Cancelled
+Stopping:      stop>Stopping complete>Completed fail>Failed cancel>Cancelled requeue>Pending suspend>Suspended
 Completed:
 Failed:
 Cancelled:

@@ -3,8 +3,12 @@
 import pytest
 
 from lattice.core.machine.commands import SetSetting, SetTenant
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.budgets import Remaining
 from lattice.core.model.site.tenants import OnQuota, Tenant
 from lattice.core.model.work.allocations import Request
+from lattice.core.model.work.ledger import run_amounts
 from lattice.core.scheduler.score.budget import penalty, used_hours, used_part
 from lattice.core.scheduler.score.score import score
 from tests.unit.core.scheduler.test_fairshare import DAY, ran
@@ -97,3 +101,70 @@ def test_a_reduced_budget_counts_at_once() -> None:
 def test_a_tenant_that_never_ran_anything_has_used_nothing_of_its_budget() -> None:
     world = world_with(node_hours_budget=10.0)
     assert used_part(world.snapshot(), "physics", world.now) == 0.0
+
+
+def test_an_explanation_says_what_the_soft_quota_takes_with_figures() -> None:
+    world = world_with(node_hours_budget=100.0, gpu_hours_budget=40.0)
+    ran(world, 9, tenant="physics")
+    world.submit(Request(nodes=2), tenant="physics", walltime_s=60)
+    number = world.submit(Request(nodes=2), tenant="physics", walltime_s=60)
+    other = world.submit(Request(nodes=2), walltime_s=60)
+    explained = world.plan().explain(number)
+    assert explained is not None
+    factor, text = explained.penalty
+    assert factor == pytest.approx(0.55)
+    assert text == (
+        "soft quota penalty: tenant physics has used 36.0 of 40 GPU-hours (90%) of its budget of the last 90 days, "
+        "so its score is multiplied by 0.55"
+    )
+    explained = world.plan().explain(other)
+    assert explained is None or explained.penalty == (1.0, "")
+
+
+def test_a_budget_of_nothing_and_a_burst_allowance_are_explained() -> None:
+    world = world_with()
+    tenant = Tenant(
+        name="physics",
+        on_quota=OnQuota.QUEUE,
+        node_hours_budget=0.0,
+        fair_share_target=0.01,
+        burst_allowance=1.0,
+    )
+    world.do(SetTenant(tenant=tenant))
+    number = world.submit(Request(), tenant="physics")
+    world.place(number, "n1")
+    world.report_running(number)
+    world.submit(Request(nodes=2))
+    waiting = world.submit(Request(nodes=2), tenant="physics")
+    explained = world.plan().explain(waiting)
+    assert explained is not None
+    factor, text = explained.penalty
+    assert factor == pytest.approx(0.001)
+    assert "has used 0.0 of 0 node-hours of its budget of the last 90 days" in text
+    assert "and holds more than its fair share times its burst allowance while others wait" in text
+    world.set_vcluster("default", scheduler="interactive-fifo")
+    explained = world.plan().explain(waiting)
+    assert explained is not None
+    assert explained.penalty == (1.0, ""), "scores do not count there"
+
+
+def test_the_accounting_system_beats_the_ledger() -> None:
+    world = world_with(gpu_hours_budget=40.0)
+    ran(world, 9, tenant="physics")
+    world.submit(Request(nodes=2), tenant="physics", walltime_s=60)
+    number = world.submit(Request(nodes=2), tenant="physics", walltime_s=60)
+    world.cycle.signals = Signals(budgets={"physics": Remaining(gpu_hours_budget=1000.0, gpu_hours_remaining=900.0)})
+    explained = world.plan().explain(number)
+    assert explained is not None
+    assert explained.penalty == (1.0, "")
+    world.cycle.signals = Signals(budgets={"physics": Remaining(node_hours_budget=10.0, node_hours_remaining=-1.0)})
+    explained = world.plan().explain(number)
+    assert explained is not None
+    assert explained.penalty[0] == 0.01
+    assert "has used 11.0 of 10 node-hours (110%) of its budget by the accounting system, so" in explained.penalty[1]
+    assert score(world.snapshot(), {}, world.now).total.max() < 0.01
+
+
+def test_a_node_that_is_not_known_counts_one_gpu() -> None:
+    shares = (Share(node="gone"), Share(node="gone", whole=False, cpus=2, gpus=3))
+    assert run_amounts(shares, {}, 1000) == (2000, 4000)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from lattice.core.machine.commands import CancelAllocation, RaiseLevel, SetSetting, StopVictims
+from lattice.core.machine.commands import CancelAllocation, RaiseLevel, SetSetting, SetTenant, StopVictims
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.model.site.tenants import Demands, Lending, Lends, NodeSharing
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.tenants import Demands, Lending, Lends, NodeSharing, OnQuota, Tenant
 from lattice.core.model.work.allocations import AllocationState, Request
 from lattice.core.model.work.evictions import EvictionReason, VictimPhase
 from tests.unit.core.scheduler.test_preemption import Busy, victims_of
@@ -105,6 +106,54 @@ def test_tasks_of_a_group_borrow_as_many_nodes_as_there_are() -> None:
     assert nodes_of(world.run_cycle()) == {group + 1: ("n3",), group + 2: ("n1",), group + 3: ("n2",)}
 
 
+def test_a_vcluster_that_never_had_work_borrows_nothing() -> None:
+    world = TwoHomes()
+    number = world.submit(Request(), vcluster="home")
+    assert nodes_of(world.run_cycle()) == {number: ("n1",)}
+
+
+def test_lent_nodes_on_which_work_only_starts_cannot_be_asked_back_yet() -> None:
+    world = TwoHomes()
+    start(world, nodes=3)
+    world.submit(Request(), vcluster="home")
+    assert not world.run_cycle().takings
+
+
+def test_what_is_kept_for_one_task_is_not_given_up_when_the_next_could_borrow() -> None:
+    world = Busy(3)
+    both = Lending(lends=Lends.IDLE, borrows=True)
+    world.set_vcluster("home", nodes=("n1",), demands=Demands(lending=both))
+    world.set_vcluster("guest", nodes=("n2",), demands=Demands(lending=BORROWS))
+    for each in (start(world), start(world)):
+        world.report_running(each)
+    world.set_vcluster("third", nodes=("n3",), demands=Demands(lending=LENDS))
+    group = world.submit(Request(), vcluster="home", tasks=((0, 3, 1),))
+    plan = world.run_cycle()
+    [taking] = plan.takings
+    assert (taking.number, taking.shares[0].node, nodes_of(plan)) == (group + 1, "n1", {})
+
+
+def test_idle_nodes_of_others_are_preferred_to_work_that_runs() -> None:
+    world = TwoHomes()
+    low = start(world, preemption_class=0)
+    world.report_running(low)
+    world.later()
+    high = world.submit(Request(), vcluster="guest", preemption_class=6)
+    plan = world.run_cycle()
+    assert (plan.takings, nodes_of(plan)) == ((), {high: ("n1",)})
+
+
+def test_a_reclaim_does_not_turn_preemption_on() -> None:
+    world = TwoHomes()
+    world.do(SetSetting(key="preemption.max_victims", value="0"))
+    for each in [start(world, preemption_class=0, walltime_s=4 * 3600) for _ in range(2)]:
+        world.report_running(each)
+    world.later()
+    world.submit(Request(nodes=2), vcluster="home", preemption_class=9)
+    world.submit(Request(), vcluster="guest", preemption_class=8)
+    assert [taking.reason for taking in world.run_cycle().takings] == [EvictionReason.RECLAIM]
+
+
 def test_work_of_the_home_reclaims_just_enough_whatever_the_class_and_the_run_time() -> None:
     world = TwoHomes()
     first, second = start(world, preemption_class=6), start(world, preemption_class=6)
@@ -190,3 +239,51 @@ def test_services_are_taken_by_higher_classes_only_on_borrowed_nodes() -> None:
 def test_below_the_level_nothing_is_lent_because_nothing_can_be_set() -> None:
     world = TwoHomes()
     assert isinstance(world.try_to(RaiseLevel(level=9)), Rejected)
+
+
+def test_borrowing_stops_at_the_limits_of_the_tenant() -> None:
+    world = TwoHomes()
+    world.do(SetTenant(tenant=Tenant(name="default", on_quota=OnQuota.QUEUE, max_concurrent_allocations=2)))
+    group = world.submit(Request(), vcluster="guest", tasks=((0, 3, 1),))
+    assert nodes_of(world.run_cycle()) == {group + 1: ("n3",), group + 2: ("n1",)}
+    other = TwoHomes()
+    other.do(SetTenant(tenant=Tenant(name="default", on_quota=OnQuota.QUEUE, max_nodes=2)))
+    group = other.submit(Request(nodes=2), vcluster="guest", tasks=((0, 3, 1),))
+    assert nodes_of(other.run_cycle()) == {group + 1: ("n1", "n3")}
+
+
+def test_borrowed_shares_count_as_nodes_of_the_tenant() -> None:
+    world = TwoHomes(node_sharing=NodeSharing.SHARED)
+    world.do(SetTenant(tenant=Tenant(name="default", on_quota=OnQuota.QUEUE, max_nodes=1)))
+    first = world.submit(Request(cpus=4), vcluster="guest")
+    second = world.submit(Request(cpus=3), vcluster="guest")
+    assert nodes_of(world.run_cycle()) == {first: ("n3",)}
+    assert world.state_of(second) is AllocationState.PENDING
+
+
+@pytest.mark.parametrize(("prints", "nodes"), [("xxy", ("n1", "n2")), ("xyx", None)])
+def test_borrowed_nodes_are_alike_where_the_work_wants_that(prints: str, nodes: tuple[str, ...] | None) -> None:
+    world = TwoHomes()
+    world.cycle.signals = Signals(fingerprints=dict(zip(("n1", "n2", "n3"), prints, strict=True)))
+    number = world.submit(Request(nodes=2, require_conformance=True), vcluster="guest")
+    assert nodes_of(world.run_cycle()).get(number) == nodes
+
+
+def test_borrowing_keeps_the_power_budget() -> None:
+    world = Busy(0)
+    for name in ("n1", "n2"):
+        world.add_node(name, power_w=300)
+    world.set_vcluster("home", nodes=("n1",), demands=Demands(lending=LENDS))
+    world.set_vcluster("guest", nodes=("n2",), demands=Demands(lending=BORROWS))
+    world.do(SetSetting(key="scheduler.power_budget_w", value="400"))
+    first, second = (world.submit(Request(), vcluster="guest") for _ in range(2))
+    assert nodes_of(world.run_cycle()) == {first: ("n2",)}
+    assert world.state_of(second) is AllocationState.PENDING
+
+
+def test_a_plan_asks_for_loans_only_so_often() -> None:
+    world = TwoHomes()
+    start(world, nodes=3)
+    rows = [world.submit(Request(nodes=2), vcluster="guest", user=f"u{index}") for index in range(80)]
+    assert not world.run_cycle().placements
+    assert world.state_of(rows[-1]) is AllocationState.PENDING

@@ -116,6 +116,20 @@ def test_nothing_is_taken_when_the_row_would_start_within_its_patience() -> None
     assert world.plan().takings
 
 
+@pytest.mark.parametrize(("ends_in_s", "takes"), [(29, False), (30, True)])
+def test_nothing_is_taken_that_may_leave_later_than_the_row_would_start(ends_in_s: int, *, takes: bool) -> None:
+    """Whoever is taken has 30 s to end; the row waits for those nodes alone."""
+    world = Busy(2)
+    world.do(SetSetting(key="preemption.patience_s", value="0"))
+    world.running("n1", preemption_class=9, walltime_s=3600)
+    low = world.running("n2")
+    world.later(HOUR - ends_in_s * 1000)
+    high = world.submit(preemption_class=9)
+    plan = world.plan()
+    assert victims_of(plan) == ({high: (low,)} if takes else {})
+    assert {kept.number: kept.start_at - world.now for kept in plan.reservations} == {high: ends_in_s * 1000}
+
+
 @pytest.mark.parametrize("klass", [3, 2])
 def test_only_a_strictly_lower_class_is_taken(klass: int) -> None:
     world = Busy(1)

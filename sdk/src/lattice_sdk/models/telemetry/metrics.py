@@ -36,7 +36,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
     id: str
     source: str
     note: str = ""  # why they come from there
-    read: list[str] = []  # what the nodes read: cgroup, proc, bpf, nvml
+    read: list[str] = []  # what the nodes read: bpf, cgroup, proc, nvml, rocm
+    missing: list[str] = []  # what they cannot read, with the reason
     mode: str = "prod"
     resolution_s: float = 30.0
     age_s: float | None = None  # of the newest figure
@@ -59,6 +60,7 @@ class AllRunningMetrics(Struct, frozen=True, kw_only=True):
     """`left_out` counts allocations beyond those that are listed."""
 
     source: str
+    note: str = ""  # why it is the nodes that answered
     items: list[RunningMetrics] = []
     left_out: int = 0
 

@@ -18,3 +18,11 @@ class TelemetryMode(Struct, frozen=True, kw_only=True):
     interval_s: float = 1.0
     duration_s: int = 0
     until: str | None = None
+
+
+class NodeTelemetry(Struct, frozen=True, kw_only=True):
+    """How a node measures itself now."""
+
+    node: str
+    mode: str
+    interval_s: float = 1.0

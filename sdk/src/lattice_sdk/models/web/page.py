@@ -25,6 +25,15 @@ class VclusterWeights(Struct, frozen=True, kw_only=True):
     weights: dict[str, float]
 
 
+class Alert(Struct, frozen=True, kw_only=True):
+    """Something that needs attention now. `command` shows more about it."""
+
+    severity: Literal["critical", "warning"]
+    name: str
+    text: str
+    command: str
+
+
 class TimelineBar(Struct, frozen=True, kw_only=True):
     """`end` of what runs or is expected is that of its walltime, None where it has none. `nodes` is folded, as in n[1-4]."""
 

@@ -115,7 +115,7 @@ class StepStreams:
         if step.terminal is not None:
             upto = self._type(step, str(request.get("client") or ""), offset, data)
         else:
-            upto = step.take_input(offset, data, eof=eof)
+            upto = step.take_input(offset, data, eof=eof, client=str(request.get("client") or ""))
         for task in step.tasks:
             self._give_input(step, task)
         step.trim_input()

@@ -9,13 +9,15 @@ import ssl
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from msgspec import Struct
 
-from lattice.agent.telemetry.collector import Collector, Target, Windows
+from lattice.agent.telemetry.collector import Listener, Target, Windows
 from lattice.agent.telemetry.push.encoding import CONTENT, Sample, labelled, snappy_block, write_request
+from lattice.agent.telemetry.push.marking import marked_opener
 from lattice.core.model.telemetry.catalogue import METRICS
 from lattice.core.model.telemetry.rates import Name
 
@@ -31,13 +33,14 @@ _log = logging.getLogger(__name__)
 
 
 class PushSettings(Struct, frozen=True, kw_only=True):
-    """Where to, as which node; `token` gives the bearer token, each time again."""
+    """Where to, as which node; `token` gives the bearer token, each time again. `dscp` marks the packets; 0 = not."""
 
     endpoint: str
     node: str
     group: str = ""
     token: Callable[[], str] | None = None
     ca_file: str = ""
+    dscp: int = 0
 
 
 class StoreRefused(Exception):
@@ -48,18 +51,26 @@ class StoreUnreachable(Exception):
     """The store may take them later."""
 
 
+class Measuring(Protocol):
+    """What a pusher needs of a collector."""
+
+    listeners: list[Listener]
+
+    def now_ms(self) -> int: ...
+
+
 class Pusher:
     """`run` for good. `dropped` and `sent` count samples."""
 
     def __init__(
-        self, settings: PushSettings, collector: Collector, send: Callable[[bytes], None] | None = None
+        self, settings: PushSettings, collector: Measuring, send: Callable[[bytes], None] | None = None
     ) -> None:
         self._settings = settings
         self._collector = collector
         self._send = send or self._post
         self._waiting: deque[Sample] = deque()
         self._pool = ThreadPoolExecutor(1, "push")
-        self._context = ssl.create_default_context(cafile=settings.ca_file or None)
+        self._opener = marked_opener(settings.dscp, ssl.create_default_context(cafile=settings.ca_file or None))
         self.sent = self.dropped = 0
         self._is_failing = False
         collector.listeners.append(self.take)
@@ -68,12 +79,11 @@ class Pusher:
         """Windows that ended just now."""
         own = {"node": self._settings.node, "group": self._settings.group, **run_labels(target)}
         prefix = "lattice_node_" if target.key is None else "lattice_allocation_"
-        for (metric, device), window in done.items():
-            labels = own | ({METRICS[metric].device or "device": device} if device else {})
-            at_ms = window.at_ms + window.length_ms
-            for stat in STATS if window.count > 1 else ("mean",):
-                found = labelled(labels | {"stat": stat})
-                self._waiting.append(Sample(prefix + metric, found, float(getattr(window, stat)), at_ms))
+        self.offer(samples_of(prefix, own, done))
+
+    def offer(self, samples: Iterable[Sample]) -> None:
+        """These are sent with the next batch that has room."""
+        self._waiting.extend(samples)
         self.forget_old()
 
     def forget_old(self) -> None:
@@ -131,7 +141,7 @@ class Pusher:
             if self._settings.token is not None:
                 headers["Authorization"] = f"Bearer {self._settings.token()}"
             request = urllib.request.Request(self._settings.endpoint, body, headers, method="POST")  # noqa: S310 - checked
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._context):  # noqa: S310 - as above
+            with self._opener.open(request, timeout=TIMEOUT_S):
                 return
         except urllib.error.HTTPError as error:
             with error:
@@ -141,6 +151,18 @@ class Pusher:
             raise StoreUnreachable(text) from None
         except (OSError, ValueError) as error:
             raise StoreUnreachable(str(error)) from None
+
+
+def samples_of(prefix: str, own: Mapping[str, str], done: Windows) -> list[Sample]:
+    """Windows as the store takes them, at their ends."""
+    found = []
+    for (metric, device), window in done.items():
+        labels = {**own, **({METRICS[metric].device or "device": device} if device else {})}
+        at_ms = window.at_ms + window.length_ms
+        for stat in STATS if window.count > 1 else ("mean",):
+            value = float(getattr(window, stat))
+            found.append(Sample(prefix + metric, labelled(labels | {"stat": stat}), value, at_ms))
+    return found
 
 
 def run_labels(target: Target) -> dict[str, str]:

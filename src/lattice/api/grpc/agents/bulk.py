@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import cast, get_args
 
@@ -16,6 +17,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 OPEN_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 10.0
+MAX_RECENT = 10_000  # runs, between two questions
 IDLE_S = 60.0
 # Nodes of releases before this one do not know the order.
 NOT_HERE = "its node runs a release that forwards no ports"
@@ -36,6 +38,8 @@ class BulkTable:
         self._waiting: dict[str, tuple[str, asyncio.Future[Tunnels]]] = {}
         self._opening: dict[str, asyncio.Future[Tunnels]] = {}
         self._open: dict[str, Tunnels] = {}
+        self._connected: Counter[RunKey] = Counter()  # connections to ports of a run that are open
+        self._recent: set[RunKey] = set()  # runs with one that was opened since somebody asked
 
     async def connect_port(self, node: str, key: RunKey, port: int) -> Tunnel:
         tunnel = (await self._tunnels(node)).open(pb.OpenTunnel(key=RUN_KEY.write(key), port=port))
@@ -50,7 +54,21 @@ class BulkTable:
         except BaseException:
             tunnel.close()
             raise
-        return _OpenTunnel(tunnel)
+        if port:
+            self._connected[key] += 1
+            if len(self._recent) < MAX_RECENT:
+                self._recent.add(key)
+        return _OpenTunnel(tunnel, lambda: self._closed(key) if port else None)
+
+    def _closed(self, key: RunKey) -> None:
+        self._connected[key] -= 1
+        if self._connected[key] <= 0:
+            del self._connected[key]
+
+    def reached(self) -> frozenset[RunKey]:
+        """Runs to whose ports somebody is connected, or was since the last call."""
+        recent, self._recent = self._recent, set()
+        return frozenset(recent | self._connected.keys())
 
     async def listening(self, node: str, key: RunKey) -> tuple[ListeningPort, ...]:
         try:
@@ -124,8 +142,9 @@ class BulkTable:
 class _OpenTunnel:
     """Implements `Tunnel` in the words of the port."""
 
-    def __init__(self, tunnel: StreamTunnel) -> None:
+    def __init__(self, tunnel: StreamTunnel, on_close: Callable[[], None]) -> None:
         self._tunnel = tunnel
+        self._on_close: Callable[[], None] | None = on_close
         self.end = tunnel.end
 
     @property
@@ -146,6 +165,9 @@ class _OpenTunnel:
 
     def close(self) -> None:
         self._tunnel.close()
+        told, self._on_close = self._on_close, None
+        if told is not None:
+            told()
 
 
 def _refused(ended: TunnelEnded) -> TunnelRefused:

@@ -257,6 +257,9 @@ class AgentLinkTable:
             older.close("replaced by a newer stream")
         self._links[link.node] = link
 
+    def reached(self) -> frozenset[RunKey]:
+        return self.bulk.reached()
+
     def drop(self, link: Link) -> None:
         link.lose()
         if self._links.get(link.node) is link:

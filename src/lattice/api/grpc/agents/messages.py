@@ -9,7 +9,7 @@ from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.ports.nodes.agents import NodeImagesTold, NodeUse, Phase, Registration, Report
-from lattice.ports.nodes.checkpoints import CheckpointReport
+from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointReport
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
     CACHED_IMAGE,
@@ -64,7 +64,11 @@ _registration_of = REGISTER.reader(
     steps=KNOWN_STEP.reader(texts=values.line),
 )
 _usage_of = USAGE.reader(
-    seconds=values.seconds, read_bytes=values.amount, written_bytes=values.amount, peak_pids=values.amount
+    seconds=values.seconds,
+    read_bytes=values.amount,
+    written_bytes=values.amount,
+    peak_pids=values.amount,
+    energy_j=values.joules,
 )
 _report_of = RUN_REPORT.reader(
     texts=values.line,
@@ -85,7 +89,7 @@ step_report_of = STEP_REPORT.reader(
 
 
 _checkpoint_of = CHECKPOINT_REPORT.reader(texts=values.line, seconds=values.seconds, bytes=values.amount)
-_CHECKPOINT_PHASES = ("done", "nothing", "failed", "sealed")
+_CHECKPOINT_PHASES = ("done", "nothing", "failed", "sealed", REMOVED, STORAGE_AWAY)
 
 
 def checkpoint_of(message: pb.CheckpointReport) -> CheckpointReport:

@@ -26,12 +26,15 @@ from lattice.api.grpc.agents.messages import (
     use_of,
 )
 from lattice.api.grpc.agents.telemetry import figures_of
+from lattice.api.grpc.agents.uploads import Refused as UploadRefused
+from lattice.api.grpc.agents.uploads import UploadSigning, Wanted
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.pacing import in_thread
 from lattice.ports.nodes.agents import Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.nodes.telemetry import NodeSink
 from lattice.ports.quorum.log import LogError
+from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Identity, Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
@@ -146,8 +149,11 @@ def parsed(message: bytes) -> pb.AgentMessage:
 class LocalRegistrar:
     """Agents register at this server's own service, for as long as it leads."""
 
-    def __init__(self, verifier: Verifier, service: NodeSink, links: AgentLinkTable) -> None:
+    def __init__(
+        self, verifier: Verifier, service: NodeSink, links: AgentLinkTable, uploads: UploadSigning | None = None
+    ) -> None:
         self.verifier = verifier
+        self.uploads = uploads
         self.service = service
         self.links = links
         self.ended = asyncio.Event()
@@ -184,6 +190,7 @@ class LocalSession:
         self, registrar: LocalRegistrar, token: str, register: bytes, on_close: Callable[["LocalSession"], None]
     ) -> None:
         self._service = registrar.service
+        self._uploads = registrar.uploads
         self._links = registrar.links
         self._on_close = on_close
         self._link: Link | None = None
@@ -267,7 +274,7 @@ class LocalSession:
             features=registration.protocol.features,
         )
         self._links.adopt(link)
-        link.put(welcome_message(greeting))
+        link.put(welcome_message(replace(greeting, signs_uploads=self._uploads is not None)))
         self._settled.set()
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
@@ -291,11 +298,30 @@ class LocalSession:
                 _take_answer(message, link)
             case "inventory" | "health_report" | "start_progress" | "ping" | "readiness" | "run_figures":
                 self._take_standing(message, link)
-            case "confirmed":
-                if message.confirmed.session == self._session:
-                    await self._confirm(link)
+            case "confirmed" | "sign_upload":
+                await self._take_request(message, link)
             case _:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
+
+    async def _take_request(self, message: pb.AgentMessage, link: Link) -> None:
+        """What the node waits for an answer to: orders, or a signature."""
+        if message.HasField("sign_upload"):
+            link.put(await self._signed(message.sign_upload))
+        elif message.confirmed.session == self._session:
+            await self._confirm(link)
+
+    async def _signed(self, asked: pb.SignUpload) -> pb.ServerMessage:
+        """The answer to a node that wants to store an object."""
+        answer = pb.UploadSigned(ticket=asked.ticket)
+        try:
+            if self._uploads is None:
+                raise UploadRefused("this server signs no requests to the object store")
+            signed = await self._uploads.sign(self._node, Wanted(asked.prefix, asked.name, asked.grant))
+            answer.url, answer.authorities = signed.url, signed.authorities
+            answer.headers.update(signed.headers)
+        except (UploadRefused, ObjectStoreError) as refusal:
+            answer.error = str(refusal)
+        return pb.ServerMessage(upload_signed=answer)
 
     def _take_told(self, message: pb.AgentMessage) -> None:
         """What the node says of steps and of checkpoints; an order follows, or is repeated."""

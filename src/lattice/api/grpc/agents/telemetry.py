@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Sized
+from collections.abc import AsyncIterator, Sequence, Sized
 
 from lattice.api.grpc.agents import values
 from lattice.core.model.telemetry.catalogue import METRICS
@@ -28,9 +28,13 @@ MAX_FIGURE = 1e30
 QUEUED = 256  # answers that a follower has not read; the oldest go
 
 
-def _figure(value: float) -> float:
+def _is_sensible(value: float) -> bool:
     """Finite, and such that sums of many still are."""
-    return value if math.isfinite(value) and abs(value) <= MAX_FIGURE else 0.0
+    return math.isfinite(value) and abs(value) <= MAX_FIGURE
+
+
+def _figure(value: float) -> float:
+    return value if _is_sensible(value) else 0.0
 
 
 _alert_of = METRIC_ALERT.reader(texts=values.line, seconds=_figure)
@@ -54,6 +58,7 @@ def told_of(message: pb.TelemetryTold) -> TelemetryTold:
         if each.metric in METRICS
         and len(each.at_ms) <= MAX_WINDOWS
         and len({len(column) for column in _columns(each)}) == 1
+        and all(_is_sensible(value) for column in _measured(each) for value in column)
     ]
     if len(sensible) != len(message.series):
         kept = [pb.MetricSeries.FromString(each.SerializeToString()) for each in sensible]
@@ -61,29 +66,31 @@ def told_of(message: pb.TelemetryTold) -> TelemetryTold:
         message.series.extend(kept)
     del message.alerts[MAX_ALERTS:]
     del message.sources[values.MAX_FEATURES :]
+    del message.missing[values.MAX_FEATURES :]
     return _told_of(message)
 
 
 def _columns(series: pb.MetricSeries) -> tuple[Sized, ...]:
-    return (
-        series.at_ms,
-        series.length_ms,
-        series.mean,
-        series.p50,
-        series.p95,
-        series.p99,
-        series.max,
-        series.count,
-    )
+    return (series.at_ms, series.length_ms, *_measured(series), series.count)
+
+
+def _measured(series: pb.MetricSeries) -> tuple[Sequence[float], ...]:
+    return (series.mean, series.p50, series.p95, series.p99, series.max)
 
 
 def figures_of(message: pb.RunFigures) -> NodeFigures:
     """What a node says unasked; what is beyond any node's is left out."""
     del message.runs[MAX_RUNS:]
     del message.alerts[MAX_ALERTS:]
+    # Asked of what was sent: a figure that is none would be read as 0, on which a service scales down.
+    are_sensible = [all(map(_is_sensible, each.values)) for each in message.runs]
     read = _figures_of(message)
     return NodeFigures(
-        runs=tuple(each for each in read.runs if len(each.metrics) == len(each.values) <= len(METRICS)),
+        runs=tuple(
+            each
+            for each, is_sensible in zip(read.runs, are_sensible, strict=True)
+            if is_sensible and len(each.metrics) == len(each.values) <= len(METRICS)
+        ),
         alerts=read.alerts,
     )
 

@@ -29,6 +29,13 @@ def seconds(value: float) -> float:
     return MAX_SECONDS if MAX_SECONDS < value < math.inf else 0.0
 
 
+def joules(value: float) -> float:
+    """The same of energy."""
+    if 0.0 <= value <= MAX_AMOUNT:
+        return value
+    return float(MAX_AMOUNT) if MAX_AMOUNT < value < math.inf else 0.0
+
+
 def memory_mb(value: int) -> int:
     return value if value <= MAX_MEMORY_MB else MAX_MEMORY_MB
 

@@ -11,7 +11,7 @@ from lattice.api.find.cursors import Page
 from lattice.core.machine.commands import SetSetting
 from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.model.site.settings import SETTINGS, setting_value
-from lattice.core.model.work.allocations import HOLDING, AllocationState
+from lattice.core.model.work.allocations import HOLDING, QUEUED
 from lattice.wire.admin.admin import SettingView
 from lattice.wire.text.times import rfc3339
 
@@ -97,7 +97,7 @@ async def scheduler_status(context: Context, request: NoParameters) -> Scheduler
         placements=status.placements,
         failed_cycles=status.failed_cycles,
         last_error=status.last_error,
-        pending=counts.get(AllocationState.PENDING, 0) + in_groups,
+        pending=sum(counts.get(name, 0) for name in QUEUED) + in_groups,
         running=sum(counts.get(name, 0) for name in HOLDING),
         nodes=dict(Counter(str(node.state) for node in state.nodes.values())),
     )

@@ -44,14 +44,24 @@ async def request_checkpoint(context: Context, request: CheckpointOrder) -> Chec
     found = await find(context, request.id, Permission.CHANGE)
     await context.carry_out(RequestCheckpoint(number=found.number), request.request_id)
     record = _single(await find_number(context, found.number) or found)
+    if record.checkpoints.open is None and record.checkpoints.unheard:
+        raise _unheard(record)
     view = await _settled(context, record, record.checkpoints.last_n, max(REFUSED_WITHIN_S, request.wait))
     if view.state == FAILED and view.nodes == 0 and not view.seconds:
-        raise ApiError(
-            "conflict",
-            f"{allocation_id(found.number)} wrote no checkpoint: {view.message}",
-            hint="the work continues; `lattice checkpoint list` shows what is known",
-        )
+        raise _none_written(record, view.message)
     return view
+
+
+def _unheard(record: Allocation) -> ApiError:
+    return _none_written(record, record.checkpoints.unheard)
+
+
+def _none_written(record: Allocation, why: str) -> ApiError:
+    return ApiError(
+        "conflict",
+        f"{allocation_id(record.number)} wrote no checkpoint: {why}",
+        hint="the work continues; `lattice checkpoint list` shows what is known",
+    )
 
 
 async def list_checkpoints(context: Context, request: CheckpointsQuery) -> Page[CheckpointView]:
@@ -72,6 +82,8 @@ async def _settled(context: Context, record: Allocation, n: int, wait_s: float) 
     deadline = clock.monotonic_s() + wait_s
     while True:
         view = next((each for each in checkpoint_views(record) if each.n == n), None)
+        if view is None and record.checkpoints.unheard:
+            raise _unheard(record)
         if view is None:
             raise ApiError(
                 "not_found",

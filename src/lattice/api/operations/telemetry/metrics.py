@@ -1,6 +1,5 @@
 """What running work and nodes use: figures over the last minutes, and as they come."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 
 from msgspec import Struct
@@ -9,22 +8,14 @@ from lattice.api.answers import EventAnswer, ServerEvent
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, unknown
-from lattice.api.telemetry.asking import (
-    KEPT_S,
-    Heard,
-    ask_nodes,
-    chosen,
-    find_measured,
-    parse_period,
-    refuse_sensitive,
-)
-from lattice.api.telemetry.following import AlertView, FiguresView, Followed, followed
+from lattice.api.telemetry.asking import Heard, chosen, find_measured, parse_period, refuse_sensitive
+from lattice.api.telemetry.following import AlertView, FiguresView, Followed, followed, past_events
+from lattice.api.telemetry.gathering import AGENTS, STORE, figures_of, figures_of_node, figures_of_several
 from lattice.api.telemetry.rows import MetricRow, newest_ms, rows_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.telemetry.catalogue import METRICS, SHOWN
 from lattice.core.model.telemetry.modes import Mode
 from lattice.core.model.telemetry.windows import WINDOW_MS
-from lattice.core.model.units import format_duration
 from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import TelemetryAsk
@@ -32,8 +23,6 @@ from lattice.wire.bounds import Condition, Short
 from lattice.wire.text.problems import BadField
 
 SHAPES = ("summary", "per_node", "per_gpu", "wide")
-AGENTS = "agents"
-STORE = "store"
 MAX_LISTED = 100
 LOOK_AGAIN_S = 5.0
 
@@ -64,21 +53,26 @@ class RunningMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class MetricsStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`history` is how far back it begins: with the windows of the last 10m, for example."""
+
     id: str
     metric: list[Condition] = []
     alerts_only: bool = False
+    history: Short = ""
 
 
 class MetricsView(Struct, frozen=True, kw_only=True):
     """`source` is where the figures come from (agents, store), `read` what nodes read them from, `age_s` how old the newest is.
 
-    `unreachable` are nodes that did not answer. What is not measured is not in `items`.
+    `missing` are sources that nodes cannot read, each with the reason; `unreachable` are nodes that did not answer.
+    What is not measured is not in `items`.
     """
 
     id: str
     source: str
     note: str
     read: tuple[str, ...]
+    missing: tuple[str, ...]
     mode: str
     resolution_s: float
     age_s: float | None
@@ -98,9 +92,10 @@ class RunningMetrics(Struct, frozen=True, kw_only=True):
 
 
 class RunningMetricsView(Struct, frozen=True, kw_only=True):
-    """`left_out` counts allocations beyond those that are listed."""
+    """`left_out` counts allocations beyond those that are listed, `note` says why it is the nodes that answered."""
 
     source: str
+    note: str
     items: tuple[RunningMetrics, ...]
     left_out: int
 
@@ -133,40 +128,26 @@ def shown(mode: str) -> tuple[str, ...]:
             return SHOWN
 
 
-async def figures_of(context: Context, found: Allocation, period_s: int, metrics: tuple[str, ...]) -> Heard:
-    """What the nodes of an allocation have; raises ApiError when there is nothing."""
-    name = allocation_id(found.number)
-    if not found.run or not found.nodes:
-        raise ApiError("conflict", f"{name} has not started", hint=f"`lattice explain {name}` says why it waits")
-    heard = await ask_nodes(context, found.nodes, RunKey(found.number, found.run), _since(context, period_s), metrics)
-    if not heard.measured and found.is_terminal:
-        raise ApiError(
-            "not_found",
-            f"{name} has ended, and its nodes keep figures for {format_duration(KEPT_S)} only",
-            hint=f"`lattice status {name}` shows what it used",
-        )
-    if not heard.measured and len(heard.unreachable) == len(found.nodes):
-        raise ApiError("unavailable", f"no node of {name} can be reached", hint="try again when they are connected")
-    return heard
-
-
-def _since(context: Context, period_s: int) -> int:
-    """The window in which the period begins is whole."""
-    return max(0, context.services.wall_ms() - period_s * 1000 - WINDOW_MS)
-
-
 def _view(name: str, heard: Heard, rows: tuple[MetricRow, ...]) -> MetricsView:
     return MetricsView(
         id=name,
-        source=AGENTS,
-        note=heard.refusals[0] if heard.refusals and not heard.measured else "",
+        source=heard.source,
+        note=heard.note,
         read=heard.sources,
+        missing=heard.missing,
         mode=heard.mode.value,
-        resolution_s=heard.interval_ms / 1000 if heard.mode is Mode.DEBUG else WINDOW_MS / 1000,
+        resolution_s=resolution_s(heard),
         age_s=_age_s(heard),
         items=rows,
         unreachable=tuple(heard.unreachable),
     )
+
+
+def resolution_s(heard: Heard) -> float:
+    """How long the newest windows are."""
+    if heard.resolution_ms:
+        return heard.resolution_ms / 1000
+    return heard.interval_ms / 1000 if heard.mode is Mode.DEBUG else WINDOW_MS / 1000
 
 
 def _age_s(heard: Heard) -> float | None:
@@ -182,8 +163,14 @@ async def running_metrics(context: Context, request: RunningMetricsQuery) -> Run
     numbers = sorted({number for node in context.state.nodes.values() for number in node.holders()})
     held = (context.state.find(number) for number in numbers)
     running = [each for each in held if each is not None and _is_listed(context, each, everybody=request.all)]
-    items = await asyncio.gather(*(_running(context, each, period_s, metrics) for each in running[:MAX_LISTED]))
-    return RunningMetricsView(source=AGENTS, items=tuple(items), left_out=max(0, len(running) - MAX_LISTED))
+    several = running[:MAX_LISTED]
+    heard = await figures_of_several(context, several, period_s, metrics)
+    return RunningMetricsView(
+        source=STORE if heard and all(each.source == STORE for each in heard) else AGENTS,
+        note=next((each.note for each in heard if each.note), ""),
+        items=tuple(_running(each, figures) for each, figures in zip(several, heard, strict=True)),
+        left_out=max(0, len(running) - MAX_LISTED),
+    )
 
 
 def _is_listed(context: Context, allocation: Allocation, *, everybody: bool) -> bool:
@@ -198,8 +185,7 @@ def _is_listed(context: Context, allocation: Allocation, *, everybody: bool) -> 
     return context.covers(Permission.READ_OUTPUT, user=allocation.user, tenant=allocation.tenant)
 
 
-async def _running(context: Context, found: Allocation, period_s: int, metrics: tuple[str, ...]) -> RunningMetrics:
-    heard = await ask_nodes(context, found.nodes, RunKey(found.number, found.run), _since(context, period_s), metrics)
+def _running(found: Allocation, heard: Heard) -> RunningMetrics:
     return RunningMetrics(
         id=allocation_id(found.number),
         name=found.name,
@@ -215,11 +201,7 @@ async def node_metrics(context: Context, request: NodeMetricsQuery) -> MetricsVi
     if request.id not in context.state.nodes:
         raise unknown("node", request.id, context.state.nodes)
     metrics = chosen(request.metric, of_node=True)
-    heard = await ask_nodes(context, (request.id,), None, _since(context, parse_period(request.duration)), metrics)
-    if heard.unreachable:
-        raise ApiError("conflict", f"node {request.id} is not connected", hint="try again when the node is connected")
-    if heard.refusals:
-        raise ApiError("conflict", heard.refusals[0])
+    heard = await figures_of_node(context, request.id, parse_period(request.duration), metrics)
     return _view(request.id, heard, rows_of(heard.measured, per_device=True, points=request.points))
 
 
@@ -228,15 +210,33 @@ async def stream_metrics(
 ) -> EventAnswer[FiguresView | AlertView | Followed]:
     """Stream what an allocation uses, window by window as its nodes measure it, and the alerts about it."""
     metrics = chosen(request.metric)
+    history_s = parse_period(request.history, 0)
+    if history_s and request.alerts_only:
+        raise BadField("history", "alerts have no history", hint="leave out history or alerts_only")
     found = await find_measured(context, request.id)
     if found.is_terminal:
         name = allocation_id(found.number)
         raise ApiError("conflict", f"{name} has ended", hint=f"`lattice top {name}` shows its last figures")
-    return EventAnswer(_events(context, found.number, metrics, alerts_only=request.alerts_only))
+    before = await _history(context, found, history_s, metrics) if history_s and found.run and found.nodes else []
+    return EventAnswer(_events(context, found.number, metrics, before, alerts_only=request.alerts_only))
+
+
+async def _history(
+    context: Context, found: Allocation, period_s: int, metrics: tuple[str, ...]
+) -> list[ServerEvent[FiguresView | AlertView | Followed]]:
+    """The windows that have ended, by time, as the stream would have shown them."""
+    names = metrics or tuple(name for name, metric in METRICS.items() if metric.of_run)
+    heard = await figures_of(context, found, period_s, names)
+    return past_events(heard.measured, heard.mode, context.services.wall_ms())
 
 
 async def _events(
-    context: Context, number: int, metrics: tuple[str, ...], *, alerts_only: bool
+    context: Context,
+    number: int,
+    metrics: tuple[str, ...],
+    before: list[ServerEvent[FiguresView | AlertView | Followed]],
+    *,
+    alerts_only: bool,
 ) -> AsyncGenerator[ServerEvent[FiguresView | AlertView | Followed], None]:
     """Run after run, until the allocation has ended."""
     last = (0, frozenset[str]())
@@ -255,6 +255,8 @@ async def _events(
             continue
         last = run
         yield ServerEvent(Followed(run=found.run, nodes=found.nodes), event="run")
+        while before:
+            yield before.pop(0)
         ask = TelemetryAsk(
             key=RunKey(number, found.run),
             since_ms=context.services.wall_ms(),

@@ -15,7 +15,7 @@ from lattice.api.find.visibility import visible_reservations
 from lattice.api.pacing import Pace
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.site.reservations import AdvanceReservation
-from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.allocations import QUEUED, TERMINAL, Allocation, AllocationState, TaskGroup
 from lattice.slurm.text.hostlists import fold
 from lattice.wire.bounds import NodeSet, Short
 from lattice.wire.text.node_names import node_names
@@ -27,8 +27,8 @@ BACK_MS, AHEAD_MS = 6 * 3600_000, 6 * 3600_000
 LONGEST_MS = 400 * 86400_000
 MAX_OCCURRENCES = 100  # of one reservation
 
-_BEGUN = frozenset(AllocationState) - {AllocationState.PENDING}
-_WAITING = frozenset({AllocationState.PENDING, AllocationState.RUNNING})  # of a group that runs, tasks may wait
+_BEGUN = frozenset(AllocationState) - QUEUED
+_WAITING = QUEUED | {AllocationState.RUNNING}  # of a group that runs, tasks may wait
 
 BarKind = Literal["past", "running", "predicted"]
 

@@ -55,6 +55,7 @@ class RequeueRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     id: str
     request_id: str = ""
     hold: bool = False
+    checkpoint: bool = False
 
 
 class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,9 +153,11 @@ async def release(context: Context, request: ChangeAllocation) -> AllocationView
 
 
 async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
-    """Stop the current run and queue the allocation again under the same ID."""
+    """Stop the current run and queue the allocation again under the same ID; with `checkpoint`, after it has written a checkpoint."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
-    command = RequeueAllocation(number=found.number, hold=request.hold, positions=positions)
+    command = RequeueAllocation(
+        number=found.number, hold=request.hold, positions=positions, checkpoint=request.checkpoint
+    )
     return await _change(context, found, command, request.request_id)
 
 

@@ -14,7 +14,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
-from lattice.api.find.lookup import find_number
+from lattice.api.find.lookup import find_number, with_message
 from lattice.api.limits import MAX_PAGE
 from lattice.api.submit.data import check_data
 from lattice.api.submit.defaults import apply_defaults, settle
@@ -255,7 +255,11 @@ async def _all_members(context: Context, dag: Dag) -> list[Member]:
 async def _members(context: Context, dag: Dag) -> list[Member]:
     """Those that the caller may see: a DAG of an earlier version may have members in several tenants."""
     heads = [(member, member_head(member)) for member in await _all_members(context, dag)]
-    return [each for each, head in heads if context.covers(Permission.READ, user=head.user, tenant=head.tenant)]
+    return [
+        with_message(context, each)
+        for each, head in heads
+        if context.covers(Permission.READ, user=head.user, tenant=head.tenant)
+    ]
 
 
 def _nothing(_number: int) -> str:

@@ -17,7 +17,7 @@ from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.api.pacing import Pace
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.allocations import QUEUED, TERMINAL, Allocation, AllocationState, TaskGroup
 from lattice.wire.bounds import NodeSet, Short, TagFilters
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
@@ -109,7 +109,7 @@ async def vcluster_queue(context: Context, request: QueueQuery) -> Page[Allocati
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     after = read_cursor(request.cursor, tuple[int, int, int, int]) if request.cursor else None
     wanted = Selection(
-        states=frozenset({AllocationState.PENDING, AllocationState.RUNNING}),
+        states=QUEUED | {AllocationState.RUNNING},  # of a group that runs, tasks may wait
         scope=context.scope(Permission.READ),
         vcluster=request.name,
     )
@@ -127,7 +127,7 @@ async def vcluster_queue(context: Context, request: QueueQuery) -> Page[Allocati
 def _is_waiting(record: Allocation | TaskGroup) -> bool:
     if isinstance(record, TaskGroup):
         return record.pending_count > 0
-    return record.state is AllocationState.PENDING
+    return record.is_queued
 
 
 def _rank(record: Allocation | TaskGroup, places: Mapping[int, int]) -> tuple[int, int, int, int]:

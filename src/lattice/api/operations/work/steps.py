@@ -4,20 +4,24 @@ import asyncio
 import base64
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.api.answers import EventAnswer, ServerEvent
-from lattice.api.auditing import record_access
+from lattice.api.auditing import record, record_access
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find
-from lattice.api.running.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
+from lattice.api.running.step_follow import Places, StepFollower, StepGap, StepOutput, StepResult, parse_places
 from lattice.api.running.step_launch import launch, own, refused, single, step_service_of
 from lattice.api.running.step_screen import StepScreen, screen_of
+from lattice.api.running.stored_output import stored_journal
 from lattice.api.running.terminal_notices import Notices, StepNotice, with_notices
+from lattice.api.running.watching import check_watches, find_watched, watchers_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
@@ -40,7 +44,6 @@ MAX_SIGNAL = 64
 KNOWN_WITHIN_S = 10.0
 LOOK_AGAIN_S = 0.1
 LEADS_EVERY_S = 1.0
-WATCHING = "only the owner of the allocation may watch its terminals"
 
 
 class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +56,7 @@ class GetStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`last_event_id` (header Last-Event-ID) holds the positions read so far: `0:1234,1:99`.
+    """`last_event_id` (header Last-Event-ID) holds the positions read so far: `0:1234,1:99`; `recent:65536` begins with the newest output.
 
     With `screen` a terminal that was not read so far begins with its last screen instead of its first byte.
     """
@@ -124,35 +127,45 @@ async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
 def steps_of(context: Context, found: Allocation) -> list[StepInfo]:
     """Those that live and those that are recorded, by number."""
     service = context.services.steps
-    live = {view.step: step_info(view) for view in (service.live(found.number) if service else ())}
+    live = {view.step: _info(context, found, view) for view in (service.live(found.number) if service else ())}
     recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
     return [info for _, info in sorted({**live, **recorded}.items())]
 
 
+def _info(context: Context, found: Allocation, view: StepView) -> StepInfo:
+    """What the caller learns of a step that lives; of a terminal also whether it is theirs to type in."""
+    shown = step_info(view)
+    if not view.is_terminal:
+        return shown
+    is_own = found.user == context.user
+    return replace(shown, read_only=not is_own, watchers=watchers_of(context, found, view.step))
+
+
 async def get_step(context: Context, request: GetStep) -> StepInfo:
     """Get one step."""
-    found = single(await find(context, request.id))
+    found = await find_watched(context, request.id, request.step)
     recorded = next((record for record in found.steps if record.step == request.step), None)
     if recorded is not None:
         return recorded_info(found.number, recorded)
-    return step_info(await _view(context, found, request.step))
+    return _info(context, found, await _view(context, found, request.step))
 
 
 async def follow_step(
     context: Context, request: StepFollowQuery
 ) -> EventAnswer[StepInfo | StepOutput | StepScreen | StepGap | StepNotice | StepResult]:
     """Stream the output of the tasks until they end, then their result."""
-    found = single(await find(context, request.id, Permission.READ_OUTPUT))
+    found = await find_watched(context, request.id, request.step, Permission.READ_OUTPUT)
     places = parse_places(request.last_event_id)
     view = await _view(context, found, request.step)
     if view.is_terminal and found.user != context.user:
-        raise ApiError("forbidden", f"{step_id(allocation_id(found.number), view.step)} is a terminal", hint=WATCHING)
+        check_watches(context, found, view.step)
+        await record(context, "terminal.watch", about=found, detail=f"terminal {view.step}")
     await record_access(context, "allocation.logs", found, f"step {request.step}")
     return EventAnswer(_events(context, found, view, places, from_screen=request.screen and not places))
 
 
 async def _events(
-    context: Context, found: Allocation, view: StepView, places: dict[int, int], *, from_screen: bool
+    context: Context, found: Allocation, view: StepView, places: Places, *, from_screen: bool
 ) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepScreen | StepGap | StepNotice | StepResult], None]:
     service = step_service_of(context)
     number, step = found.number, view.step
@@ -160,29 +173,35 @@ async def _events(
     def look() -> StepView | None:
         return service.find(number, step) or _recorded(context, found, step)
 
-    yield ServerEvent(step_info(view), event="step")
+    yield ServerEvent(_info(context, found, view), event="step")
     while view.layout is None and not view.has_ended:
         if not await _next_change(context, number, step):
             return
         view = look() or view
-        yield ServerEvent(step_info(view), event="step")
+        yield ServerEvent(_info(context, found, view), event="step")
     needs_screen = from_screen and view.is_terminal
     notices = Notices(context, number, look)
+
+    objects = context.services.objects
+    stored = None if objects is None else partial(stored_journal, objects, found, view)
+    judge = partial(_judge, context, found, step, look)
+
     is_going_on = True
     while is_going_on:
         if needs_screen and (screen := await screen_of(service, view)) is not None:
-            places = {0: screen.next}
+            places = Places({0: screen.next})
             yield ServerEvent(screen, event="screen")
         is_going_on = needs_screen = False
-        pieces = StepFollower(service, view, places, look, context.services.is_ready).pieces()
-        told = with_notices(pieces, notices) if view.is_terminal else pieces
+        pieces = StepFollower(service, view, places, look, context.services.is_ready, stored).pieces()
+        told = with_notices(pieces, notices, judge) if view.is_terminal else pieces
         try:
-            async for piece in told:
-                # A client that was too slow for a terminal is moved ahead: its screen is drawn again.
-                if isinstance(piece, StepGap) and view.is_terminal:
-                    is_going_on = needs_screen = True
-                    break
-                yield ServerEvent(piece, event=_KINDS.get(type(piece), ""))
+            with suppress(_ShareOver):
+                async for piece in told:
+                    # A client that was too slow for a terminal is moved ahead: its screen is drawn again.
+                    if isinstance(piece, StepGap) and view.is_terminal:
+                        is_going_on = needs_screen = True
+                        break
+                    yield ServerEvent(piece, event=_KINDS.get(type(piece), ""))
         finally:
             await told.aclose()
     over = await _ended_view(context, found, step, look)
@@ -191,6 +210,21 @@ async def _events(
     result = StepResult(exit_code=over.exit_code, lost=over.lost, message=over.message, failures=over.failures)
     yield ServerEvent(result, event="result")
     yield ServerEvent(result, event="end")
+
+
+class _ShareOver(Exception):
+    """The share has ended with its terminal: a watcher gets the result, but no more output, for it may have been taken back before."""
+
+
+def _judge(context: Context, found: Allocation, step: int, look: Callable[[], StepView | None]) -> None:
+    """Whether a terminal may still be watched. Raises ApiError, or _ShareOver where the terminal has ended."""
+    try:
+        check_watches(context, found, step)
+    except ApiError:
+        now = look()
+        if now is not None and now.has_ended:
+            raise _ShareOver from None
+        raise
 
 
 _KINDS: dict[type, str] = {StepGap: "gap", StepNotice: "notice"}
@@ -301,9 +335,9 @@ async def _view(context: Context, found: Allocation, step: int) -> StepView:
 
 def _recorded(context: Context, found: Allocation, step: int) -> StepView | None:
     current = context.state.allocations.get(found.number) or found
-    for record in current.steps:
-        if record.step == step:
-            return recorded_view(current.number, record)
+    for each in current.steps:
+        if each.step == step:
+            return recorded_view(current.number, each)
     return None
 
 

@@ -17,6 +17,7 @@ from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
+from lattice.api.submit.scaling import check_metric
 from lattice.api.submit.site_images import settle_images
 from lattice.api.tracing import with_trace
 from lattice.core.model.work.allocations import RequeuePolicy
@@ -55,6 +56,7 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     is_long = entries_of(request) > MAX_READ_HERE
     reading = request, submitter, images
     command = await in_thread(submit_command, *reading) if is_long else submit_command(*reading)
+    check_metric(context, command.scaling)
     if request.data != NO_DATA:
         await check_data(context, decode_work(command.payload), submitter.tenant, submitter.account)
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))

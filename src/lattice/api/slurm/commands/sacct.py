@@ -97,12 +97,30 @@ def _steps(ids: list[JobId]) -> Steps:
 def _selected(rows: list[JobRow], query: Query, steps: Steps) -> Iterator[sacct.Line]:
     """Jobs and steps; of a job of which only steps were named nothing else."""
     only = {(number, task) for number, task, _ in steps}
-    for row in rows:
+    for row in _with_taken(rows) if query.line.has("duplicates") else rows:
         keys = [(row.array_number or row.number, row.array_index), (row.number, None)]
         key = next((each for each in keys if each in only), None)
         for line in sacct.lines(row, with_steps=not query.line.has("allocations") or key is not None):
             if key is None or (line.step is not None and (*key, line.step.name) in steps):
                 yield line
+
+
+def _with_taken(rows: list[JobRow]) -> Iterator[JobRow]:
+    """Before each job the runs that a preemption ended, as Slurm shows those of a job that was requeued."""
+    for row in rows:
+        for each in row.taken:
+            yield replace(
+                row,
+                state=State.PREEMPTED,
+                reason="None",
+                nodes=each.nodes,
+                started_at=each.started_at,
+                ended_at=each.ended_at,
+                exit_code=0,
+                signal=0,
+                steps=(),
+            )
+        yield row
 
 
 async def _rows(context: Context, query: Query, ids: list[JobId], now: float) -> list[JobRow]:

@@ -4,7 +4,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.answering import complained, printed, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
-from lattice.core.model.work.allocations import HOLDING, AllocationState
+from lattice.core.model.work.allocations import HOLDING, QUEUED, AllocationState
 from lattice.slurm.listings.listing import ALIKE, flag, read_line, value
 from lattice.slurm.submit.getopt import Grammar
 from lattice.slurm.text.times import format_date
@@ -38,7 +38,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     now = services.clock.now_ms() / 1000
     status, counts = services.scheduling.status(), state.state_counts
     in_groups = sum(group.pending_count for group in state.groups.values())
-    pending = counts.get(AllocationState.PENDING, 0) + in_groups
+    pending = sum(counts.get(name, 0) for name in QUEUED) + in_groups
     finished = state.finished
     last_us = round(status.last_cycle_ms * 1000)
     return printed(

@@ -7,7 +7,7 @@ from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
 from lattice.api.slurm.rows.finding import Entry, JobFilter, behind, matching, parse_job_id, partition_reader
 from lattice.core.model.site.weights import FACTORS
-from lattice.core.model.work.allocations import AllocationState, TaskGroup
+from lattice.core.model.work.allocations import QUEUED, TaskGroup
 from lattice.core.scheduler.score.profiles import profile_of
 from lattice.slurm.faults import error
 from lattice.slurm.listings import sprio
@@ -15,8 +15,6 @@ from lattice.slurm.listings.listing import ListingLine, items_outside_brackets, 
 from lattice.slurm.listings.sprio import GRAMMAR, Priority
 from lattice.slurm.text import formats
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
-
-_WAITING = frozenset({AllocationState.PENDING})
 
 
 async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
@@ -76,7 +74,7 @@ async def _priorities(context: Context, line: ListingLine) -> list[Priority]:
 
 async def _entries(context: Context, line: ListingLine) -> list[Entry]:
     wanted = JobFilter(
-        states=_WAITING,
+        states=QUEUED,
         users=frozenset(line.items("user")) or None,
         partitions=frozenset(line.items("partition")) or None,
         scope=context.scope(Permission.READ),

@@ -26,7 +26,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency, is_hopeless
 from lattice.core.model.work.efficiency import finite
 from lattice.ports.scheduling import Outlook
-from lattice.slurm.listings.rows import JobRow, StepRow
+from lattice.slurm.listings.rows import JobRow, StepRow, TakenRow
 from lattice.slurm.text.hostlists import fold
 from lattice.slurm.text.patterns import ARRAY_DEFAULT, BATCH_DEFAULT, fill
 from lattice.slurm.text.reasons import waiting_word
@@ -169,6 +169,10 @@ class JobRows:
             deadline_at=record.deadline_at / 1000 if record.deadline_at else None,
             system_comment=ending_of(record),
             restarts=record.restart_count,
+            taken=tuple(
+                TakenRow(nodes=each.nodes, started_at=each.started_at / 1000, ended_at=each.ended_at / 1000)
+                for each in record.taken
+            ),
             cpu_s=finite(record.cpu_s),
             peak_memory_mb=record.peak_memory_mb,
             held_memory_mb=record.held_memory_mb or request.memory_mb,
@@ -214,7 +218,7 @@ class JobRows:
     def _reason(self, record: Allocation, number: int, hold: Hold, waits_for: Clauses) -> str:
         if record.state is AllocationState.CANCELLED and record.cause is Cause.DEPENDENCY:
             return NEVER
-        if record.state not in (AllocationState.PENDING, AllocationState.STAGING):
+        if not record.is_waiting:
             return end_reason(record.state, record.cause or "")
         if hold is not Hold.NONE:
             return "JobHeldAdmin" if hold is Hold.OPERATOR else "JobHeldUser"
@@ -234,7 +238,7 @@ class JobRows:
 
     def _priority(self, record: Allocation, hold: Hold, score: float | None) -> int:
         """Out of a million; held jobs have none. Work that runs is shown by its class."""
-        if record.state is AllocationState.PENDING and hold is not Hold.NONE:
+        if record.is_queued and hold is not Hold.NONE:
             return 0
         return max(1, int((record.preemption_class / 10 if score is None else score) * _TOP_PRIORITY))
 

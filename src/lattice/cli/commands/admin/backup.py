@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from time import monotonic
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
+from lattice.cli.progress import StatusLine, share_text, ticking
 from lattice.cli.times import stamp_text
 from lattice_sdk.models.backups import Backup
 
@@ -129,9 +131,9 @@ def fill_restore(parser: argparse.ArgumentParser) -> None:
 
 
 def run_create(options: CreateOptions, context: Context) -> int:
-    if context.streams.stderr.isatty():
-        context.note("the server is writing a backup")
-    _show(context, context.client.create_backup(options.path))
+    with ticking(context, "the server is writing a backup"):
+        backup = context.client.create_backup(options.path)
+    _show(context, backup)
     return OK
 
 
@@ -143,7 +145,9 @@ def run_list(_options: ListOptions, context: Context) -> int:
 def run_verify(options: VerifyOptions, context: Context) -> int:
     path = options.path or options.source
     if options.on_server:
-        _show(context, context.client.verify_backup(path), verdict="good")
+        with ticking(context, "the server is reading the backup"):
+            backup = context.client.verify_backup(path)
+        _show(context, backup, verdict="good")
         return OK
     _check_source(path, options.server_config, from_object_store=options.from_object_store)
     found = _offline(context, ["verify", *([path] if path else []), *_with_config(options.server_config)])
@@ -153,9 +157,9 @@ def run_verify(options: VerifyOptions, context: Context) -> int:
 
 
 def run_fetch(options: FetchOptions, context: Context) -> int:
-    if context.streams.stderr.isatty():
-        context.note("the server is fetching the backup")
-    _show(context, context.client.fetch_backup(options.path, options.server, options.to), verdict="good")
+    with ticking(context, "the server is fetching the backup"):
+        backup = context.client.fetch_backup(options.path, options.server, options.to)
+    _show(context, backup, verdict="good")
     return OK
 
 
@@ -201,26 +205,25 @@ def _with_config(config: str) -> list[str]:
 
 def _offline(context: Context, arguments: list[str]) -> dict[str, object]:
     """What the program that works without a server says in the end; its progress is shown to a terminal."""
-    is_watched = context.streams.stderr.isatty() and not context.flags.quiet
     command = [sys.executable, "-m", "lattice.daemons.programs.backup", *arguments]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=context.process.directory()
-    ) as work:
+    began = monotonic()
+    with (
+        StatusLine(context) as progress,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=context.process.directory()
+        ) as work,
+    ):
         for line in work.stdout or ():
             message = json.loads(line)
             if "result" in message:
                 return dict(message["result"])
             if "failed" in message:
                 raise CommandError(message["failed"], hint=message.get("hint", ""))
-            if is_watched:
-                context.note(f"{_percent(message['done'], message['total'])} {message['progress']}")
+            what, done, total = message["progress"], message["done"], message["total"]
+            progress.show(share_text(what, done, total, monotonic() - began, context.clock.now()))
     raise CommandError(
         f"the work ended without a result (exit code {work.returncode})", exit_code=work.returncode or REFUSED
     )
-
-
-def _percent(done: int, total: int) -> str:
-    return f"{100 * done // total if total else 100:3d} %"
 
 
 def _show(context: Context, backup: Backup, verdict: str = "") -> None:
@@ -249,7 +252,7 @@ CREATE = Command(
     fill=fill_create,
     examples=("lattice admin backup create", "lattice admin backup create /srv/backups/before-upgrade"),
 )
-LIST = Command(options=ListOptions, run=run_list, examples=("lattice admin backup list",))
+LIST = Command(lists=True, options=ListOptions, run=run_list, examples=("lattice admin backup list",))
 VERIFY = Command(
     options=VerifyOptions,
     run=run_verify,

@@ -78,5 +78,8 @@ SET = Command(
     examples=("lattice admin config set agent.grace_s=60",),
 )
 LIST = Command(
-    options=Options, run=run_list, examples=("lattice admin config list", "lattice admin config list -o wide")
+    lists=True,
+    options=Options,
+    run=run_list,
+    examples=("lattice admin config list", "lattice admin config list -o wide"),
 )

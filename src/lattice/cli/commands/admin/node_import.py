@@ -8,6 +8,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import NOT_FOUND, OK, CommandError
 from lattice.cli.output import structured
+from lattice.cli.progress import ticking
 from lattice_sdk.models.machine_status import ConfFile, NodeImportReport
 
 MAX_BYTES = 4 << 20
@@ -32,10 +33,11 @@ def run(options: Options, context: Context) -> int:
     if first.text is None:
         raise CommandError(f"{options.file}: {first.problem}", exit_code=NOT_FOUND)
     files = [first]
-    report = context.client.import_nodes(files, dry_run=options.dry_run)
-    if report.needs:
-        files += [read_file(name) for name in report.needs]
+    with ticking(context, f"importing {options.file}"):
         report = context.client.import_nodes(files, dry_run=options.dry_run)
+        if report.needs:
+            files += [read_file(name) for name in report.needs]
+            report = context.client.import_nodes(files, dry_run=options.dry_run)
     for warning in report.warnings:
         context.warn(warning)
     if not structured(context, report):

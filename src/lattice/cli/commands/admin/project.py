@@ -76,4 +76,4 @@ UPDATE = Command(
     run=run_update,
     examples=("lattice admin project update lhc --tenant=physics --max-nodes=none",),
 )
-LIST = Command(options=Options, run=run_list, examples=("lattice admin project list",))
+LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice admin project list",))

@@ -125,6 +125,7 @@ def run_rotate(_options: Options, context: Context) -> int:
 
 
 LIST = Command(
+    lists=True,
     options=Options,
     run=run_list,
     examples=("lattice admin raft members list", "lattice admin raft members list -o wide"),

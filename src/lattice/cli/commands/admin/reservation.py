@@ -166,7 +166,7 @@ CREATE = Command(
         "lattice admin reservation create course --start=+1h --end=+3h --nodes=n[1-4] --tenant=physics --repeat=7d",
     ),
 )
-LIST = Command(options=Options, run=run_list, examples=("lattice admin reservation list",))
+LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice admin reservation list",))
 SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin reservation show maintenance",))
 DELETE = Command(
     options=Options, fill=fill_name, run=run_delete, examples=("lattice admin reservation delete maintenance",)

@@ -134,5 +134,5 @@ UPDATE = Command(
         "lattice admin tenant set-quota --name=physics --max-nodes=none",
     ),
 )
-LIST = Command(options=Options, run=run_list, examples=("lattice admin tenant list -o wide",))
+LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice admin tenant list -o wide",))
 SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin tenant show physics",))

@@ -245,5 +245,5 @@ UPDATE = Command(
         "lattice admin vcluster set-config --name=gpu max_nodes=8",
     ),
 )
-LIST = Command(options=Options, run=run_list, examples=("lattice admin vcluster list -o wide",))
+LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice admin vcluster list -o wide",))
 SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin vcluster show gpu",))

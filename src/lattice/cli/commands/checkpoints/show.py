@@ -87,5 +87,5 @@ def outcome_text(name: str, found: Checkpoint) -> str:
     return f"{name}: checkpoint {found.n} requested"
 
 
-LIST = Command(options=ListOptions, fill=fill_list, run=run_list, examples=("lattice checkpoint list a17",))
+LIST = Command(lists=True, options=ListOptions, fill=fill_list, run=run_list, examples=("lattice checkpoint list a17",))
 SHOW = Command(options=ShowOptions, fill=fill_show, run=run_show, examples=("lattice checkpoint show a17 2",))

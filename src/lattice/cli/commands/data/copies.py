@@ -113,12 +113,17 @@ def bar_text(copy: HotCopy) -> str:
 
 
 def _command(
-    fill: Callable[[argparse.ArgumentParser], None], run: Callable[[Options, Context], int], *examples: str
+    fill: Callable[[argparse.ArgumentParser], None],
+    run: Callable[[Options, Context], int],
+    *examples: str,
+    lists: bool = False,
 ) -> Command[Options]:
-    return Command(options=Options, fill=fill, run=run, examples=examples)
+    return Command(options=Options, fill=fill, run=run, examples=examples, lists=lists)
 
 
 STATUS = _command(fill_nothing, run_status, "lattice data status")
-LIST = _command(fill_list, run_list, "lattice data list", "lattice data list s3://training/imagenet -o wide")
+LIST = _command(
+    fill_list, run_list, "lattice data list", "lattice data list s3://training/imagenet -o wide", lists=True
+)
 STAGE = _command(fill_stage, run_stage, "lattice data stage s3://training/imagenet")
 EVICT = _command(fill_evict, run_evict, "lattice data evict s3://training/imagenet")

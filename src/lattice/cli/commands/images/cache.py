@@ -222,12 +222,17 @@ def _done_text(count: int, what: str, options: Options) -> str:
 
 
 def _command(
-    fill: Callable[[argparse.ArgumentParser], None], run: Callable[[Options, Context], int], *examples: str
+    fill: Callable[[argparse.ArgumentParser], None],
+    run: Callable[[Options, Context], int],
+    *examples: str,
+    lists: bool = False,
 ) -> Command[Options]:
-    return Command(options=Options, fill=fill, run=run, examples=examples)
+    return Command(options=Options, fill=fill, run=run, examples=examples, lists=lists)
 
 
-STATUS = _command(fill_status, run_status, "lattice cache status", "lattice cache status --images --nodes=n[1-4]")
+STATUS = _command(
+    fill_status, run_status, "lattice cache status", "lattice cache status --images --nodes=n[1-4]", lists=True
+)
 WARM = _command(
     fill_warm, run_warm, "lattice cache warm prgenv-gnu/24.11:v1 --group=3", "lattice cache warm pytorch/2.4:v2"
 )

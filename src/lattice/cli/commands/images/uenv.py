@@ -167,8 +167,8 @@ def chosen_views(image: Image, wanted: str) -> list[ImageViewpoint]:
     return found
 
 
-LIST = Command(options=Options, run=run_list, examples=("lattice uenv list", "lattice uenv list -o json"))
-FIND = Command(options=Options, fill=fill_find, run=run_list, examples=("lattice uenv find gnu",))
+LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice uenv list", "lattice uenv list -o json"))
+FIND = Command(lists=True, options=Options, fill=fill_find, run=run_list, examples=("lattice uenv find gnu",))
 INSPECT = Command(
     options=Options,
     fill=fill_image,

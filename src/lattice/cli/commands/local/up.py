@@ -17,6 +17,7 @@ from lattice.cli.command import Command
 from lattice.cli.config import Place, load_settings
 from lattice.cli.context import Context
 from lattice.cli.errors import INTERRUPTED, USAGE, CommandError
+from lattice.cli.progress import StatusLine
 from lattice_sdk.site.local_cluster import TOKEN_FILE, default_directory
 
 
@@ -148,16 +149,15 @@ def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
 
 def follow(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> dict[str, object]:
     """What the supervisor says when everything is ready; CommandError when that will not be."""
-    is_watched = context.streams.stderr.isatty()
-    for line in supervisor.stdout or ():
-        message = json.loads(line)
-        if "ready" in message:
-            return dict(message["ready"])
-        if "failed" in message:
-            code = supervisor.wait()
-            raise CommandError(message["failed"], hint=message.get("hint", ""), exit_code=code or 1)
-        if is_watched:
-            context.note(message["progress"])
+    with StatusLine(context) as progress:
+        for line in supervisor.stdout or ():
+            message = json.loads(line)
+            if "ready" in message:
+                return dict(message["ready"])
+            if "failed" in message:
+                code = supervisor.wait()
+                raise CommandError(message["failed"], hint=message.get("hint", ""), exit_code=code or 1)
+            progress.show(message["progress"])
     code = supervisor.wait()
     if code == USAGE:
         raise SystemExit(USAGE)  # it has said what is wrong

@@ -132,6 +132,7 @@ def _conditions(options: Options, context: Context) -> tuple[str, ...]:
 
 
 COMMAND = Command(
+    lists=True,
     options=Options,
     has_vcluster=True,
     fill=fill,

@@ -1,6 +1,7 @@
 """`lattice app` and `lattice notebook`: applications that are used in a browser, in allocations of their own."""
 
 import argparse
+import secrets
 from dataclasses import dataclass, replace
 
 from lattice.cli.command import Command, Values
@@ -10,7 +11,7 @@ from lattice.cli.errors import INTERRUPTED, OK, CommandError, UsageError
 from lattice.cli.input.submission import SubmitOptions
 from lattice.cli.output import Column, show_list
 from lattice.cli.ports.application import TAG, await_answer, await_place, await_start, running
-from lattice.cli.ports.catalogue import Recipe, load, script_of
+from lattice.cli.ports.catalogue import KEY, Recipe, load, script_of
 from lattice.cli.ports.forwarder import HERE, Forward, Forwarder
 from lattice.cli.recent import remember
 
@@ -92,7 +93,7 @@ def run(options: AppOptions, context: Context) -> int:
     found = None if options.new else running(context, options.recipe)
     if found is None:
         with submit.flags_named(options):
-            found = submit.submitted(replace(options, tag=(*options.tag, f"{TAG}={options.recipe}")), context)
+            found = submit.submitted(_named(options), context)
         if found is None:
             raise CommandError("nothing was submitted")
         remember(context, allocations=[found.id])
@@ -123,6 +124,12 @@ def run(options: AppOptions, context: Context) -> int:
     finally:
         forwarder.close()
     return OK
+
+
+def _named(options: AppOptions) -> AppOptions:
+    """The submission with what it is found by: the tag by later commands, the key by the terminal that reads port and token."""
+    tag, key = f"{TAG}={options.recipe}", f"{KEY}={secrets.token_hex(8)}"
+    return replace(options, tag=(*options.tag, tag), env=(*options.env, key))
 
 
 def _filled(text: str, names: dict[str, str]) -> str:
@@ -189,4 +196,4 @@ NOTEBOOK = Command(
     takes_rest=True,
     examples=("lattice notebook --walltime=2h", "lattice notebook --gpus=1 --walltime=8h --local=8888"),
 )
-LIST = Command(options=ListOptions, fill=lambda _parser: None, run=run_list, examples=("lattice app list",))
+LIST = Command(lists=True, options=ListOptions, fill=lambda _parser: None, run=run_list, examples=("lattice app list",))

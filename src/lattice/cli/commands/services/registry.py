@@ -3,6 +3,8 @@
 import argparse
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, CommandError, UsageError
@@ -10,6 +12,7 @@ from lattice.cli.output import Column, show_list, show_one, structured
 from lattice_sdk.registry.models import Endpoint, Service, ServiceLookup
 
 POLL_S = 30.0
+MAX_SCALED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,7 @@ def _looked_up(options: Options, context: Context) -> ServiceLookup:
 
 def run_show(options: Options, context: Context) -> int:
     found = context.client.lookup_service(options.name, tenant=context.flags.tenant or "")
-    show_one(context, found, _pairs(found))
+    show_one(context, found, [*_pairs(found), *_scaling(found, context)])
     return OK
 
 
@@ -125,12 +128,28 @@ def _pairs(service: ServiceLookup) -> list[tuple[str, str]]:
     ]
 
 
+def _scaling(service: ServiceLookup, context: Context) -> list[tuple[str, str]]:
+    """Of allocations that follow their load and that the user may see."""
+    from lattice.cli.views.services import scaling_text
+    from lattice_sdk.errors import ApiError
+
+    shown = []
+    for each in service.allocations[:MAX_SCALED] if context.flags.output is None else ():
+        try:
+            found = context.client.get_allocation(each).service
+        except ApiError:
+            continue
+        if found is not UNSET and found.scaling is not None:
+            shown.append(("Scaling", f"{each}: {scaling_text(found.scaling)}"))
+    return shown
+
+
 def _line(endpoint: Endpoint) -> str:
     place = f"{endpoint.node}:{endpoint.port}" if endpoint.port else f"{endpoint.node}, port not known yet"
     return f"{place} of {endpoint.id} {'ready' if endpoint.ready else 'not ready'}"
 
 
-LIST = Command(options=Options, fill=fill_list, run=run_list, examples=("lattice service list",))
+LIST = Command(lists=True, options=Options, fill=fill_list, run=run_list, examples=("lattice service list",))
 LOOKUP = Command(
     options=Options,
     fill=fill_lookup,

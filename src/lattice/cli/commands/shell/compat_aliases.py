@@ -23,10 +23,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(options: AliasOptions, context: Context) -> int:
     from lattice.cli.slurm.install import default_folder, find_installed, install
+    from lattice.cli.warm.install import install_quick
 
     folder = Path(context.process.directory(), options.dir) if options.dir else default_folder()
     try:
         aliases = install(folder)
+        install_quick(folder)
     except OSError as error:
         found = find_installed(folder)
         if found is None:

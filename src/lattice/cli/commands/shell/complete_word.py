@@ -15,11 +15,11 @@ from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError
 
 # Commands that take allocations, with the states of those that make sense; none = all.
-_ACTIVE = ("Pending", "Starting", "Running", "Stopping")
+_ACTIVE = ("Pending", "Suspended", "Starting", "Running", "Checkpointing", "Stopping")
 ALLOCATION_WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("status", "explain", "logs", "resubmit", "steps"), ()),
     **dict.fromkeys(("wait", "watch", "cancel", "update"), _ACTIVE),
-    **dict.fromkeys(("hold", "release"), ("Pending",)),
+    **dict.fromkeys(("hold", "release"), ("Pending", "Suspended")),
     **dict.fromkeys(("suspend", "resume", "requeue", "launch", "attach"), ("Running",)),
 }
 NODE_FLAGS = frozenset({"--node", "--nodelist", "--exclude"})
@@ -35,7 +35,7 @@ _KINDS = {
 _FLAG_KINDS = {"--tenant": "tenants", "-t": "tenants", "--vcluster": "vclusters", "--project": "projects"}
 ASK_FOR_S = 0.5  # a suggestion that comes later is of no use
 MAX_NAMES = 200
-STATES = ("Pending", "Running", "Completed", "Failed", "Cancelled")
+STATES = ("Pending", "Suspended", "Running", "Completed", "Failed", "Cancelled")
 
 
 @dataclass(frozen=True, kw_only=True)

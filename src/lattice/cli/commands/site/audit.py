@@ -224,6 +224,7 @@ def run_rotate(_options: NoOptions, context: Context) -> int:
 
 
 QUERY = Command(
+    lists=True,
     options=QueryOptions,
     run=run_query,
     fill=fill_query,
@@ -254,6 +255,9 @@ VERIFY = Command(
     ),
 )
 KEYS = Command(
-    options=NoOptions, run=run_keys, examples=("lattice audit keys", "lattice audit keys -q > trusted-keys.txt")
+    lists=True,
+    options=NoOptions,
+    run=run_keys,
+    examples=("lattice audit keys", "lattice audit keys -q > trusted-keys.txt"),
 )
 ROTATE = Command(options=NoOptions, run=run_rotate, examples=("lattice audit rotate-key",))

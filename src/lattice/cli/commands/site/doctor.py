@@ -271,6 +271,7 @@ def _nodes(client: Client, _context: Context) -> Iterator[Finding]:
 
 
 COMMAND = Command(
+    lists=True,
     options=Options,
     fill=fill,
     run=run,

@@ -8,12 +8,13 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import structured
 from lattice.cli.times import local_text
-from lattice_sdk.models.telemetry.modes import TelemetryMode
+from lattice_sdk.models.telemetry.modes import NodeTelemetry, TelemetryMode
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     alloc: str = ""
+    node: str = ""
     mode: str = ""
     duration: str | None = None
     interval: str | None = None
@@ -21,7 +22,8 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--alloc", required=True, metavar="ID", help="allocation")
+    add("--alloc", default="", metavar="ID", help="allocation")
+    add("--node", default="", metavar="NODE", help="node itself, without its work; for operators")
     add(
         "--mode", default="", metavar="MODE", help="prod: windows of 30 s; debug: every sample (default: show the mode)"
     )
@@ -32,6 +34,10 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, context: Context) -> int:
     if not options.mode and (options.duration or options.interval):
         raise UsageError("--duration and --interval need --mode", hint="add --mode=debug")
+    if bool(options.alloc) == bool(options.node):
+        raise UsageError("name an allocation or a node", hint="use --alloc=ID or --node=NODE")
+    if options.node:
+        return _node(options, context)
     if options.mode:
         given = {"mode": options.mode, "duration": options.duration, "interval": options.interval}
         asked = {name: value for name, value in given.items() if value is not None}
@@ -47,6 +53,21 @@ def run(options: Options, context: Context) -> int:
     return OK
 
 
+def _node(options: Options, context: Context) -> int:
+    if options.mode:
+        found = context.client.set_node_telemetry(
+            options.node, mode=options.mode, duration=options.duration, interval=options.interval
+        )
+    else:
+        shown = context.client.node_metrics(options.node, duration="30s", metrics=("load1",))
+        found = NodeTelemetry(node=options.node, mode=shown.mode, interval_s=shown.resolution_s)
+    if structured(context, found):
+        return OK
+    every = f", a sample every {found.interval_s:g} s" if found.mode == "debug" else ""
+    context.say(f"{found.node} is measured in mode {found.mode}{every}")
+    return OK
+
+
 COMMAND = Command(
     options=Options,
     fill=fill,
@@ -55,5 +76,6 @@ COMMAND = Command(
         "lattice telemetry --alloc=a17 --mode=debug --duration=30m",
         "lattice telemetry --alloc=a17 --mode=debug --interval=100ms",
         "lattice telemetry --alloc=a17 --mode=prod",
+        "lattice telemetry --node=n1 --mode=debug --duration=10m",
     ),
 )

@@ -31,6 +31,8 @@ def run(options: Options, context: Context) -> int:
         return OK
     if context.output not in ("csv", "name"):
         context.say(heading(found))
+        for each in found.missing:
+            context.note(f"not measured by {each}")
     show_list(context, found.items, ROWS, name=lambda row: row.metric)
     return OK
 

@@ -117,6 +117,8 @@ def _all(options: Options, context: Context) -> int:
             continue
         if not structured(context, found.items):
             show_list(context, found.items, _columns(found), name=lambda each: each.id)
+        if found.note:
+            context.note(found.note)
         if found.left_out:
             context.note(f"{found.left_out} more allocations run")
         return OK

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.errors import CommandError, UsageError
+from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.launching import terminal_shape
 from lattice.cli.terminal.attached import AttachedTerminal
 from lattice_sdk.models.steps import Step, TerminalRequest
@@ -20,6 +20,8 @@ class Options:
     terminal: str = ""
     command: str = ""
     keep: bool = False
+    share: tuple[str, ...] = ()
+    unshare: tuple[str, ...] = ()
     tail: tuple[str, ...] | None = None
 
 
@@ -34,14 +36,54 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--node", metavar="N", help="node of the allocation (default: its first)")
     add("--terminal", metavar="T", help="go back to this terminal of the allocation, as in 3 or a17.3")
     add("--command", metavar="C", help="run this line with the shell instead of your shell")
+    add(
+        "--share",
+        metavar="USER",
+        action="append",
+        default=[],
+        help="let USER watch, read-only; with --terminal T, do not attach; may be repeated",
+    )
+    add(
+        "--unshare",
+        metavar="USER",
+        action="append",
+        default=[],
+        help="with --terminal T: stop USER from watching; may be repeated",
+    )
     add("--keep", action="store_true", help="keep the terminal as long as the allocation, without a client too")
 
 
 def run(options: Options, context: Context) -> int:
+    if options.unshare and not options.terminal:
+        raise UsageError("--unshare needs --terminal", hint="name the terminal that was shared: --terminal 3")
     if options.terminal:
-        return AttachedTerminal(context, _found(options, context), is_new=False).attend()
+        step = _found(options, context)
+        if options.share or options.unshare:
+            return _say_who_watches(options, context, step)
+        return AttachedTerminal(context, step, is_new=False).attend()
     step = context.client.attach(options.id, request_for(options, context))
+    _share(options, context, step)
     return AttachedTerminal(context, step, is_new=True).attend()
+
+
+def _say_who_watches(options: Options, context: Context, step: Step) -> int:
+    """Changes it and does not attach: the terminal may be the one in which this runs."""
+    for user in options.unshare:
+        if user not in step.watchers:
+            named = ", ".join(step.watchers) or "no user"
+            raise CommandError(f"{step.id} is not shared with {user}", hint=f"it is shared with {named}")
+    for user in options.unshare:
+        context.client.unshare_terminal(step.allocation, step.step, user)
+        context.streams.complain(f"[lattice] {user} may no longer watch {step.id}\n")
+    _share(options, context, step)
+    return OK
+
+
+def _share(options: Options, context: Context, step: Step) -> None:
+    for user in options.share:
+        context.client.share_terminal(step.allocation, step.step, user)
+        way = f"lattice attach {step.allocation} --terminal {step.step}"
+        context.streams.complain(f"[lattice] {user} can watch with: {way}\n")
 
 
 def request_for(options: Options, context: Context) -> TerminalRequest:
@@ -92,5 +134,7 @@ COMMAND = Command(
         "lattice attach a17 --node n2 -- top",
         'lattice attach a17 --command "nvidia-smi -l 1"',
         "lattice attach a17 --terminal 3",
+        "lattice attach a17 --share bert",
+        "lattice attach a17 --terminal 3 --unshare bert",
     ),
 )

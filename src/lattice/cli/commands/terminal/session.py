@@ -14,7 +14,7 @@ from lattice.cli.errors import INTERRUPTED, OK, UsageError
 from lattice.cli.input.submission import SubmitOptions, build_submission
 from lattice.cli.launching import terminal_shape
 from lattice.cli.output import Column, show_list, show_one
-from lattice.cli.progress import PENDING, RUNNING, StatusLine, waiting_text
+from lattice.cli.progress import RUNNING, WAITING, StatusLine, waiting_text
 from lattice.cli.recent import remember
 from lattice.cli.terminal.attached import AttachedTerminal
 from lattice.cli.times import clock_text, local_with_distance
@@ -87,7 +87,7 @@ def _await_start(name: str, context: Context) -> Allocation:
     with StatusLine(context) as line:
         while True:
             now = context.client.get_allocation(name)
-            if now.state not in (PENDING, STARTING):
+            if now.state not in (*WAITING, STARTING):
                 return now
             line.show(waiting_text(now, context))
             context.clock.pause(pause_s)
@@ -187,6 +187,7 @@ START = Command(
     examples=("lattice session --walltime=2h", "lattice session --nodes=2 --gpus=1 --walltime=8h --name=debug"),
 )
 LIST = Command(
+    lists=True,
     options=Options,
     fill=fill_list,
     run=run_list,

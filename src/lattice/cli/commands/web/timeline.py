@@ -55,6 +55,7 @@ def run(options: Options, context: Context) -> int:
 
 
 COMMAND = Command(
+    lists=True,
     options=Options,
     fill=fill,
     run=run,

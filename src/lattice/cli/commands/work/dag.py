@@ -165,6 +165,7 @@ STATUS = Command(
     examples=("lattice dag status d17", "lattice dag status d17 --graph", "lattice dag status d17 -o json"),
 )
 LIST = Command(
+    lists=True,
     options=Options,
     fill=fill_list,
     run=run_list,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lattice.cli.arranged import allow_list_formats, chosen_columns, sorted_rows
+from lattice.cli.arranged import allow_list_formats
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.input.selection import Selection, add_selection, selected
-from lattice.cli.output import show_list
+from lattice.cli.output import chosen_columns, show_list, sorted_rows
 from lattice.cli.times import parse_moment
 from lattice.cli.views.allocations import HISTORY_COLUMNS
 

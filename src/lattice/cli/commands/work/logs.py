@@ -18,7 +18,7 @@ from lattice.cli.times import parse_moment
 from lattice.cli.views.log_lines import STAMP, LineBuffer, Pattern, in_order, lines_of
 from lattice_sdk.calls.streams import LogsPart
 from lattice_sdk.errors import Invalid
-from lattice_sdk.models.records import AllocationFilter, LogChunk
+from lattice_sdk.models.records import Allocation, AllocationFilter, LogChunk
 from lattice_sdk.models.runs import LogsDeleted
 
 ONE_PAGE = 10_000
@@ -62,7 +62,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="allocation, task or task group; a group prints each task under its name; "
         "`delete` before the first deletes what is stored of finished work",
     )
-    add("-f", "--follow", action="store_true", help="keep printing until the allocation finishes")
+    add(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="keep printing until the allocation finishes; of several or a group, each line starts with its task's name",
+    )
     add("--tail", type=int, metavar="N", help="show only the last N lines of each stream and node")
     add("--stdout", action="store_true", help="show only stdout")
     add("--stderr", action="store_true", help="show only stderr")
@@ -71,7 +76,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--since", metavar="TIME", help="show lines written since: 10m (ago), 16:30, 2026-03-01, RFC 3339")
     add("--until", metavar="TIME", help="show lines written up to this time")
     add("--timestamps", action="store_true", help="show before each line when it was written, in UTC")
-    add("--step", type=int, metavar="S", help="show the output of this step, while its nodes keep it")
+    add("--step", type=int, metavar="S", help="show the output of this step")
     add("--rank", type=int, metavar="R", help="with --step: show only this rank")
     add("--grep", metavar="RE", help="show only lines that match the regular expression")
 
@@ -87,9 +92,7 @@ def run(options: Options, context: Context) -> int:
     if options.follow:
         if options.until:
             raise UsageError("--until has no meaning with --follow", hint="leave one of them out")
-        if len(options.ids) > 1:
-            raise UsageError("--follow takes one ID", hint="follow each in a terminal of its own")
-        return _follow(options.ids[0], options, context)
+        return _follow_all(options, context)
     if len(options.ids) == 1:
         return _print_all(options.ids[0], options, context)
 
@@ -297,6 +300,45 @@ def _follow(name: str, options: Options, context: Context) -> int:
     return OK
 
 
+def _follow_all(options: Options, context: Context) -> int:
+    if len(options.ids) == 1:
+        try:
+            return _follow(options.ids[0], options, context)
+        except Invalid:
+            if "_" in options.ids[0] or context.client.get_allocation(options.ids[0]).task_counts is None:
+                raise
+    return _follow_many([context.client.get_allocation(name) for name in options.ids], options, context)
+
+
+def _follow_many(found: list[Allocation], options: Options, context: Context) -> int:
+    """Each line behind the name of the allocation or task that wrote it."""
+    from lattice.cli.terminal.following_many import ManyFollower
+
+    pattern, start = Pattern(options.grep), STAMP if options.timestamps else 0
+
+    def show(name: str, chunk: LogChunk, lines: list[bytes]) -> None:
+        for line in lines:
+            if not pattern.matches(line[start:]):
+                continue
+            if context.output in {"json", "yaml"}:
+                text = line.decode("utf-8", "replace")
+                show_line(context, {"id": name, "node": chunk.node, "stream": chunk.stream, "data": text})
+            else:
+                _write(chunk.stream, f"{name}: ".encode() + line, options, context)
+
+    ManyFollower(
+        context,
+        found,
+        show,
+        streams=options.streams,
+        tail=options.tail,
+        node=options.node,
+        run=options.run,
+        part=_part(options, context, stamps=options.timestamps),
+    ).follow()
+    return OK
+
+
 COMMAND = Command(
     options=Options,
     fill=fill,
@@ -304,6 +346,7 @@ COMMAND = Command(
     examples=(
         "lattice logs a17",
         "lattice logs a17 --follow",
+        "lattice logs -f a17 a18",
         "lattice logs a17 a18 --stderr --tail=100",
         "lattice logs a17 --since=10m --timestamps",
         "lattice logs a17 --grep='loss=0[.]0'",

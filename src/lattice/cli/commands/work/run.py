@@ -10,7 +10,7 @@ from lattice.cli.ending import ending_code
 from lattice.cli.errors import INTERRUPTED, UsageError
 from lattice.cli.following import Follower, write_output
 from lattice.cli.input.submission import SubmitOptions
-from lattice.cli.progress import FIRST_LOOK_S, LOOK_AGAIN_S, PENDING, StatusLine, waiting_text
+from lattice.cli.progress import FIRST_LOOK_S, LOOK_AGAIN_S, WAITING, StatusLine, waiting_text
 from lattice.cli.recent import remember
 from lattice_sdk.errors import LatticeError, WaitTimedOut
 from lattice_sdk.models.records import Allocation, LogChunk
@@ -87,7 +87,7 @@ class _AttachedRun:
                 return self._context.client.wait(self._id, timeout=pause_s if self._line.is_shown else None)
             pause_s = LOOK_AGAIN_S
             now = self._context.client.get_allocation(self._id)
-            if now.state == PENDING:
+            if now.state in WAITING:
                 self._line.show(waiting_text(now, self._context))
             else:
                 self._line.clear()

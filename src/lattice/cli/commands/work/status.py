@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lattice.cli.arranged import LIST_FORMATS, allow_list_formats, chosen_columns, sorted_rows
+from lattice.cli.arranged import LIST_FORMATS, allow_list_formats
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, names_several
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.input.selection import Selection, add_selection, selected
-from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
+from lattice.cli.output import chosen_columns, encoded_yaml, sheet, show_line, show_list, sorted_rows, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
 from lattice.cli.views.allocations import COLUMNS, COLUMNS_OF_ALL, allocation_pairs, request_pairs, script_text

@@ -88,4 +88,6 @@ def _with_figures(step: Step, uses: list[GroupUse]) -> Step:
     return replace(step, cpu_s=sum(use.cpu_s for use in uses), peak_memory_mb=peak_mb, usage=usage)
 
 
-COMMAND = Command(options=Options, fill=fill, run=run, examples=("lattice steps a17", "lattice steps a17 -o json"))
+COMMAND = Command(
+    lists=True, options=Options, fill=fill, run=run, examples=("lattice steps a17", "lattice steps a17 -o json")
+)

@@ -24,17 +24,12 @@ from lattice_sdk.models.records import Allocation, Explanation, Submission
 NOT_YET = (
     "--network-domain",
     "--checkpoint-port",
-    "--reactive",
-    "--min-nodes",
-    "--max-nodes",
-    "--scale-metric",
-    "--scale-target",
     "--sensitive",
     "--site",
     "--telemetry",
     "--pmi",
 )
-JOINED = ("depends_on", "constraint", "data_mount", "env", "expose", "mount", "notify_to", "tag")
+JOINED = ("depends_on", "constraint", "data_mount", "env", "expose", "mount", "notify_to", "stage_out", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -84,6 +79,12 @@ def _fill_data(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="SRC:TARGET[:ro|rw][:hot|direct]",
         help="mount data: s3://BUCKET/PREFIX, file:///PATH; hot = as a copy made before the start; may be repeated",
+    )
+    add(
+        "--stage-out",
+        action="append",
+        metavar="SRC:DEST",
+        help="copy SRC of the scratch directory to the directory DEST when the work has ended; may be repeated",
     )
 
 
@@ -218,7 +219,12 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
         help="when to requeue it: never, on_node_failure, on_walltime (or node failure), always (default: on_node_failure)",
     )
     add("--max-requeue", type=int, metavar="N", help="requeue it at most N times")
-    add("--lifecycle", choices=("bounded", "unbounded"), metavar="TYPE", help="bounded or unbounded (default: bounded)")
+    add(
+        "--lifecycle",
+        choices=("bounded", "unbounded", "reactive"),
+        metavar="TYPE",
+        help="bounded, unbounded or reactive (default: bounded)",
+    )
     add(
         "--service",
         dest="lifecycle",
@@ -232,7 +238,37 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
         help="cancel it after this long without input, step or use of a CPU, as in 2h; terminals tell 5 minutes before",
     )
     add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="if it exceeds a quota: reject or queue")
+    _fill_scaling(group)
     _fill_checkpoints(group)
+
+
+def _fill_scaling(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--reactive",
+        dest="lifecycle",
+        action="store_const",
+        const="reactive",
+        help="service whose number of nodes follows its load; same as --lifecycle=reactive",
+    )
+    add("--min-nodes", type=int, metavar="N", help="of a reactive service: it begins with N nodes and never has fewer")
+    add("--max-nodes", type=int, metavar="N", help="of a reactive service: it never has more than N nodes")
+    add(
+        "--scale-metric",
+        metavar="METRIC",
+        help="cpu_utilization, gpu_utilization, memory_used, request_rate, request_latency_p99, in_flight, or one of the site's store",
+    )
+    add("--scale-target", metavar="VALUE", help="add a node while the metric is above it, as in 80%%, 20, 100ms or 8G")
+    add("--scale-up-window", metavar="TIME", help="add a node after this long above the target (default: 2m)")
+    add("--scale-down-window", metavar="TIME", help="remove a node after this long below the threshold (default: 5m)")
+    add(
+        "--scale-down-threshold",
+        type=float,
+        metavar="PART",
+        help="threshold for removing nodes, as a part of the target (default: 0.5)",
+    )
+    add("--scale-interval", metavar="TIME", help="time between two evaluations (default: 60s)")
+    add("--scale-cooldown", metavar="TIME", help="shortest time between two steps, and after the start (default: 3m)")
 
 
 def _fill_checkpoints(group: argparse._ArgumentGroup) -> None:

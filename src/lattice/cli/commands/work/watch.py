@@ -27,6 +27,7 @@ class Options:
     what: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     alerts_only: bool = False
+    history: str = ""
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -50,11 +51,19 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="of one allocation: also these metrics as they are measured, and alerts; may be repeated",
     )
     add("--alerts-only", action="store_true", help="of one allocation: only alerts about what it uses")
+    add(
+        "--history",
+        default="",
+        metavar="TIME",
+        help="with --metrics: begin with the figures of the last TIME, as in 10m",
+    )
 
 
 def run(options: Options, context: Context) -> int:
     if options.metrics or options.alerts_only:
         return _with_figures(options, context)
+    if options.history:
+        raise UsageError("--history needs --metrics", hint="use `lattice watch ID --metrics=NAME --history=10m`")
     # The stream is opened before the states are read: no change falls between the two.
     stream = context.client.watch(
         options.ids,
@@ -81,7 +90,11 @@ def _with_figures(options: Options, context: Context) -> int:
         )
     if options.metrics and options.alerts_only:
         raise UsageError("--metrics and --alerts-only exclude each other")
-    figures = context.client.stream_metrics(options.ids[0], options.metrics, alerts_only=options.alerts_only)
+    if options.history and not options.metrics:
+        raise UsageError("--history needs --metrics", hint="use `lattice watch ID --metrics=NAME --history=10m`")
+    figures = context.client.stream_metrics(
+        options.ids[0], options.metrics, alerts_only=options.alerts_only, history=options.history
+    )
     if options.alerts_only:
         try:
             for event in figures:

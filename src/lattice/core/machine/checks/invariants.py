@@ -15,6 +15,7 @@ from lattice.core.model import intervals
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
+from lattice.core.model.services.rollouts import Rollout
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase
 from lattice.core.model.work.notifications import MAX_WAITING_PER_USER
 
@@ -125,7 +126,7 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
     expected = record.nodes if record.per_node else record.nodes[:1]
     if tuple(part.node for part in record.parts) != expected:
         yield f"{label} has parts on other nodes than it was started on"
-    most = max(record.request.nodes, record.request.max_nodes)
+    most = record.most_nodes
     if not (1 if record.has_instances else record.request.nodes) <= len(set(record.nodes)) <= most:
         yield f"{label} holds {len(record.nodes)} nodes"
     yield from _check_instances(label, record, most)
@@ -137,9 +138,23 @@ def _check_instances(label: str, record: Allocation, most: int) -> Iterator[str]
         yield f"{label} has no instances, and nodes leave it"
     if record.wanted > most or (record.wanted and not record.has_instances):
         yield f"{label} wants {record.wanted} instances"
+    if record.rollout is not None:
+        yield from _check_rollout(label, record, record.rollout)
     numbers = [part.instance for part in record.parts if part.instance]
     if len(set(numbers)) != len(numbers) or max(numbers, default=0) > record.last_instance:
         yield f"{label} has instances {numbers} and counted {record.last_instance}"
+
+
+def _check_rollout(label: str, record: Allocation, rollout: Rollout) -> Iterator[str]:
+    if rollout.wanted != record.revision:
+        yield f"{label} is to have revision {record.revision}, its update leads to {rollout.wanted}"
+    leaving = {part.node for part in record.parts if part.phase is PartPhase.LEAVING}
+    if not set(rollout.renewing) <= leaving and record.state is not AllocationState.STOPPING:
+        yield f"{label} renews instances that do not end: {rollout.renewing}"
+    if not set(rollout.updated) <= {part.node for part in record.parts}:
+        yield f"{label} has updated instances on nodes that it does not have: {rollout.updated}"
+    if (rollout.updated or rollout.renewing) and not rollout.is_open:
+        yield f"{label} is not being updated, and has nodes that are"
 
 
 def _assigned(parts: tuple[Part, ...]) -> bool:

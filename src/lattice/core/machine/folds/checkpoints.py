@@ -1,14 +1,16 @@
 """Folds of the events about checkpoints. See docs/architecture/checkpoints.md."""
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation, AllocationState
-from lattice.core.model.work.checkpoints import KEEP, KEEP_BYTES, Checkpoint, Checkpoints, kept_after
+from lattice.core.model.work.checkpoints import KEEP, KEEP_BYTES, Checkpoints, cut_short, kept_after
 
-CheckpointEvent = ev.CheckpointRequested | ev.CheckpointAdvanced | ev.CheckpointEnded
+CheckpointEvent = ev.CheckpointRequested | ev.CheckpointRevised | ev.CheckpointAdvanced | ev.CheckpointEnded
 
 
 def changed_by(state: State, event: CheckpointEvent) -> dict[str, object]:
@@ -19,6 +21,8 @@ def changed_by(state: State, event: CheckpointEvent) -> dict[str, object]:
         case ev.CheckpointRequested():
             asked = replace(known, open=event.checkpoint, last_n=event.checkpoint.n)
             return {"state": AllocationState.CHECKPOINTING, "checkpoints": asked}
+        case ev.CheckpointRevised():
+            return {"checkpoints": replace(known, open=event.checkpoint)}
         case ev.CheckpointAdvanced():
             is_open = known.open
             return {
@@ -26,13 +30,16 @@ def changed_by(state: State, event: CheckpointEvent) -> dict[str, object]:
             }
         case ev.CheckpointEnded():
             return {"state": event.state, "checkpoints": _ended(state, known, event)}
+        case _:
+            assert_never(event)
 
 
 def _ended(state: State, known: Checkpoints, event: ev.CheckpointEnded) -> Checkpoints:
     checkpoint = event.checkpoint
+    if event.is_unheard:  # nothing was asked in the end: the number is free again
+        return replace(known, open=None, last_n=checkpoint.n - 1, unheard=checkpoint.message)
     if not checkpoint.is_complete:
-        unheard = checkpoint.message if event.is_unheard else known.unheard
-        return replace(known, open=None, failed=checkpoint, failures=known.failures + 1, unheard=unheard)
+        return replace(known, open=None, failed=checkpoint, failures=known.failures + 1)
     count = int(setting_value(state.settings, KEEP))
     most = int(setting_value(state.settings, KEEP_BYTES))
     kept = kept_after((*known.kept, checkpoint), count, most)
@@ -44,14 +51,4 @@ def after_run(record: Allocation, at: int) -> Checkpoints:
     known = record.checkpoints
     if known.open is None:
         return replace(known, unheard="") if known.unheard else known
-    is_open = known.open
-    lost = Checkpoint(
-        n=is_open.n,
-        run=is_open.run,
-        path=is_open.path,
-        asked_at=is_open.asked_at,
-        ended_at=at,
-        reason=is_open.reason,
-        message="the run ended before it was complete",
-    )
-    return replace(known, open=None, failed=lost, failures=known.failures + 1, unheard="")
+    return replace(known, open=None, failed=cut_short(known.open, at), failures=known.failures + 1, unheard="")

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.folds.holdings import enter_shares, give_back_share, take
 from lattice.core.machine.state import State
+from lattice.core.model.services.rollouts import started, without
 from lattice.core.model.work.usage import total_usage
 
 KEPT_LEFT = 8  # nodes that instances left last
-InstanceEvent = ev.PartChanged | ev.NodeJoined | ev.NodeLeft | ev.InstancesWanted
+InstanceEvent = ev.PartChanged | ev.NodeJoined | ev.NodeLeft | ev.InstancesWanted | ev.InstanceRenewed
 
 
 def evolve_instance(state: State, event: InstanceEvent, at: int) -> None:
@@ -21,8 +22,12 @@ def evolve_instance(state: State, event: InstanceEvent, at: int) -> None:
             _joined(state, event)
         case ev.NodeLeft():
             _left(state, event, at)
+        case ev.InstanceRenewed():
+            _renewed(state, event, at)
         case ev.InstancesWanted():
-            state.put_allocation(replace(state.allocations[event.number], wanted=event.wanted))
+            old = state.allocations[event.number]
+            scaled_at = old.scaled_at if old.scaling is None else at
+            state.put_allocation(replace(old, wanted=event.wanted, scaled_at=scaled_at))
         case _:
             assert_never(event)
 
@@ -42,6 +47,7 @@ def _joined(state: State, event: ev.NodeJoined) -> None:
         shares=(*old.shares, event.share),
         parts=(*old.parts, event.part),
         last_instance=max(old.last_instance, event.part.instance),
+        rollout=old.rollout if old.rollout is None else started(old.rollout, (event.part.node,)),
     )
     state.put_allocation(changed)
     take(state, changed, event.share)
@@ -58,6 +64,7 @@ def _left(state: State, event: ev.NodeLeft, at: int) -> None:
         replace(
             old,
             wanted=old.size,
+            rollout=old.rollout if old.rollout is None else without(old.rollout, gone.node),
             shares=tuple(each for each in old.shares if each.node != gone.node),
             parts=tuple(each for each in old.parts if each.node != gone.node),
             left_restarts=old.left_restarts + gone.restarts,
@@ -71,3 +78,22 @@ def _left(state: State, event: ev.NodeLeft, at: int) -> None:
         )
     )
     give_back_share(state, old, share)
+
+
+def _renewed(state: State, event: ev.InstanceRenewed, at: int) -> None:
+    """What the instance used stays with the allocation, as when its node leaves."""
+    old = state.allocations[event.number]
+    gone, part = event.gone, event.part
+    rollout = old.rollout
+    state.put_allocation(
+        replace(
+            old,
+            parts=tuple(part if each.node == part.node else each for each in old.parts),
+            last_instance=max(old.last_instance, part.instance),
+            left_restarts=old.left_restarts + gone.restarts,
+            cpu_s=old.cpu_s + gone.cpu_s,
+            peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
+            usage=total_usage((old.usage, gone.usage)),
+            rollout=None if rollout is None else replace(started(rollout, (part.node,)), stepped_at=at),
+        )
+    )

@@ -16,6 +16,7 @@ AdministrationEvent = (
     | ev.SettingSet
     | ev.SnapshotRecorded
     | ev.LevelRaised
+    | ev.UpgradeChanged
     | ev.ReservationSet
     | ev.ReservationDeleted
     | ev.RecordDeleted
@@ -49,6 +50,8 @@ def _evolve_administration(state: State, event: AdministrationEvent) -> None:
             state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
         case ev.LevelRaised():
             state.level = event.level
+        case ev.UpgradeChanged():
+            state.upgrades.put(event.upgrade)
         case ev.ReservationSet():
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():
@@ -69,6 +72,8 @@ def _deleted(state: State, event: ev.RecordDeleted) -> None:
             state.drop_vcluster(event.name)
         case Deletable.NODE:
             state.drop_node(event.name)
+        case _:
+            assert_never(event.what)
 
 
 def _evolve_audit(state: State, event: AuditEvent) -> None:

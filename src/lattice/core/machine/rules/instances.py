@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.transitions import PartTrigger, next_part_phase
+from lattice.core.model.services.rollouts import RolloutPhase
 from lattice.core.model.work.allocations import (
     ACTIVE,
+    INSTANCE_SHIFT,
     Allocation,
     Cause,
     Part,
@@ -60,6 +62,9 @@ def ended(allocation: Allocation, before: Part, part: Part, at: int) -> Events |
     """What follows when the instance `before` has ended as `part` says; None when the whole allocation is judged by it."""
     if not allocation.has_instances or allocation.state not in ACTIVE:
         return None
+    again = _renewed(allocation, before, part)
+    if again:
+        return again
     others = [each for each in allocation.parts if each.node != part.node and each.phase is not PartPhase.ENDED]
     if not others or part.cause is Cause.WALLTIME:
         return None
@@ -75,6 +80,38 @@ def ended(allocation: Allocation, before: Part, part: Part, at: int) -> Events |
         return _given_up(allocation, part, why)
     message = f"the instance of node {part.node} moves to another node: {how(part)}"
     return (ev.NodeLeft(number=allocation.number, part=part, message=message, counted=True, is_anew=healthy),)
+
+
+def _renewed(allocation: Allocation, before: Part, part: Part) -> Events:
+    """What follows when an instance of a service that is being updated has ended; nothing when the update has no say in it.
+
+    One that was ended for it starts again in its place, if its node is there. One of the new revision that failed for good takes the
+    update back, which costs no requeue.
+    """
+    rollout = allocation.rollout
+    if rollout is None or part.cause in (Cause.NODE, Cause.WALLTIME):
+        return ()
+    if before.phase is PartPhase.LEAVING:
+        return (_again(allocation, part),) if part.node in rollout.renewing else ()
+    is_good = part.cause is Cause.EXIT and part.exit_code == 0
+    if rollout.phase is not RolloutPhase.ROLLING or part.node not in rollout.updated or is_good:
+        return ()
+    reason = f"the instance on node {part.node} failed: {how(part)}"
+    turned = replace(rollout, phase=RolloutPhase.TAKING_BACK, reason=reason)
+    return (
+        ev.RolloutChanged(number=allocation.number, rollout=turned),
+        _again(allocation, part),
+    )
+
+
+def _again(allocation: Allocation, gone: Part) -> ev.InstanceRenewed:
+    """With the revision that is wanted when this is folded."""
+    part = Part(
+        node=gone.node,
+        seq=(allocation.last_instance + 1) << INSTANCE_SHIFT,
+        joined_at=gone.joined_at,
+    )
+    return ev.InstanceRenewed(number=allocation.number, gone=gone, part=part)
 
 
 def is_healthy(part: Part, at: int) -> bool:
@@ -111,10 +148,14 @@ def how(part: Part) -> str:
     return f"signal {part.signal}" if part.signal else f"exit code {part.exit_code}"
 
 
-def leaving(allocation: Allocation, part: Part, reason: str) -> tuple[ev.PartChanged]:
-    """The instance is ended; its node goes when it has."""
-    going = replace(part, phase=PartPhase.LEAVING, message=reason)
-    return (ev.PartChanged(number=allocation.number, part=going),)
+def leaving(allocation: Allocation, part: Part, reason: str) -> tuple[ev.PartChanged | ev.RolloutChanged, ...]:
+    """The instance is ended; its node goes when it has, be it that an update had other plans with it."""
+    gone = ev.PartChanged(number=allocation.number, part=replace(part, phase=PartPhase.LEAVING, message=reason))
+    rollout = allocation.rollout
+    if rollout is None or part.node not in rollout.renewing:
+        return (gone,)
+    left = replace(rollout, renewing=tuple(node for node in rollout.renewing if node != part.node))
+    return (ev.RolloutChanged(number=allocation.number, rollout=left), gone)
 
 
 def can_leave(allocation: Allocation, node: str) -> bool:

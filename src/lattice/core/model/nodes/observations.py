@@ -9,6 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.core.model.nodes.readiness import ReadinessBoard
+from lattice.core.model.services.requests import RequestBoard
+from lattice.core.model.services.scaling import ScalingBoard
 
 
 class Beat(Struct, frozen=True, kw_only=True, gc=False):
@@ -60,6 +62,8 @@ class Observations:
         self.protocols: dict[str, int] = {}  # the version that each connected agent and this server agreed on
         self._starts: dict[int, tuple[int, str]] = {}  # allocations whose start takes long: the run, and how far it is
         self.readiness = ReadinessBoard()
+        self.requests = RequestBoard()  # that the gateway carried
+        self.scaling = ScalingBoard()
         self.via: dict[str, str] = {}  # nodes whose last heartbeat a collector brought, and which one
 
     def get(self, node: str) -> Observation | None:

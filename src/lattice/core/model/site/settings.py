@@ -9,15 +9,6 @@ from lattice.slurm.text.hostlists import BadHostlist, expand
 MAX_TEXT = 65_536
 MAX_PATH = 512
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-# Operations that these would limit do not exist yet.
-_LIMITS_OF_NOTHING = frozenset(
-    {
-        "stream_metrics_max_concurrent",
-        "query_metrics_per_minute",
-        "diagnostics_per_minute",
-        "compare_per_minute",
-    }
-)
 DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
@@ -122,6 +113,20 @@ SETTINGS: dict[str, Setting] = {
     "checkpoint.keep_bytes": Setting(
         kind="count", default="0", help="bytes of those together; the newest one is always kept, 0 = no limit"
     ),
+    "checkpoint.every_s": Setting(
+        kind="seconds",
+        default="30",
+        help="time between two looks for work whose checkpoint is worth it; 0 = only before work loses its nodes",
+    ),
+    "checkpoint.max_bandwidth": Setting(
+        kind="count", default="0", help="bytes a second that checkpoints may take together, 0 = no limit"
+    ),
+    "checkpoint.min_interval_s": Setting(
+        kind="seconds", default="60", help="a run is not asked again sooner after a checkpoint, or after its start"
+    ),
+    "checkpoint.node_mtbf_s": Setting(
+        kind="seconds", default="3600000", help="mean time between failures of one node, 0 = nodes do not fail"
+    ),
     "staging.recheck_s": Setting(
         kind="seconds",
         default="0",
@@ -139,7 +144,6 @@ SETTINGS: dict[str, Setting] = {
             kind="count",
             default=default,
             help=f"of one user: {text}; 0 = no limit",
-            is_read=name not in _LIMITS_OF_NOTHING,
         )
         for name, default, text in (
             ("attach_max_concurrent", "5", "concurrent terminals"),

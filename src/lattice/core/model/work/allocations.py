@@ -9,13 +9,15 @@ from lattice.core.model import intervals
 from lattice.core.model.data.copies import DataUse
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.services.rollouts import Rollout
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.telemetry.modes import Telemetry
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import NO_CHECKPOINTS, Checkpoints
 from lattice.core.model.work.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
 from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.notifications import Notify
-from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.steps import StepRecord, Watcher
 from lattice.core.model.work.usage import NO_USAGE, Usage
 
 
@@ -33,7 +35,8 @@ class AllocationState(StrEnum):
 
 
 TERMINAL = frozenset({AllocationState.COMPLETED, AllocationState.FAILED, AllocationState.CANCELLED})
-WAITING = frozenset({AllocationState.PENDING, AllocationState.STAGING})
+WAITING = frozenset({AllocationState.PENDING, AllocationState.STAGING, AllocationState.SUSPENDED})
+QUEUED = frozenset({AllocationState.PENDING, AllocationState.SUSPENDED})  # the scheduler may start them
 HOLDING = frozenset(
     {AllocationState.STARTING, AllocationState.RUNNING, AllocationState.CHECKPOINTING, AllocationState.STOPPING}
 )
@@ -170,6 +173,18 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         return max(0, (self.seq & ((1 << INSTANCE_SHIFT) - 1)) - 1) // 2
 
 
+MAX_TAKEN = 8  # runs that are remembered after a preemption
+
+
+class TakenRun(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A run that a preemption ended."""
+
+    run: int
+    started_at: int
+    ended_at: int
+    nodes: tuple[str, ...]
+
+
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The hot record. What to run (script, environment) is cold and lies in `State.payloads`, opaque to the core."""
 
@@ -234,6 +249,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     idle_end_s: int = 0  # cancelled after this time without use; 0 = never
     no_preempt: bool = False  # never taken off its nodes for other work
     preempted: int = 0  # how often it was
+    taken: tuple[TakenRun, ...] = ()  # the newest runs that ended by that
     exposes: tuple[Exposed, ...] = ()  # ports that have names
     checkpoints: Checkpoints = NO_CHECKPOINTS
     data: tuple[DataUse, ...] = ()  # copies on the hot tier that it needs
@@ -244,6 +260,13 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     left_restarts: int = 0  # of instances that are gone
     left: tuple[str, ...] = ()  # nodes that instances left last, the newest first
     telemetry: Telemetry | None = None  # how closely it is measured; None = mode prod
+    watchers: tuple[Watcher, ...] = ()  # of its terminals, in the present run
+    stages_out: bool = False  # its nodes copy results elsewhere after its last process
+    abandons: bool = False  # cancelled twice: nothing more is copied
+    revision: int = 0  # what instances are started with; its payload is that of the allocation
+    rollout: Rollout | None = None  # the newest change of it
+    scaling: ScalePolicy | None = None  # of a service that follows its load
+    scaled_at: int = 0  # when it last got a node or gave one back for that
 
     @property
     def is_running(self) -> bool:
@@ -253,6 +276,11 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     @property
     def is_waiting(self) -> bool:
         return self.state in WAITING
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether nothing but its turn, a hold or other work keeps it from starting."""
+        return self.state in QUEUED
 
     @property
     def has_instances(self) -> bool:
@@ -265,11 +293,26 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
         return self.wanted or len(self.shares)
 
     @property
+    def most_nodes(self) -> int:
+        """How many nodes it may ever have at once."""
+        most = max(self.request.nodes, self.request.max_nodes)
+        return most if self.scaling is None else max(most, self.scaling.max_nodes)
+
+    @property
     def missing(self) -> int:
         """Instances that wait for a node."""
         if not self.has_instances or self.state not in ACTIVE:
             return 0
         return max(0, self.size - len(self.shares))
+
+    def revision_of(self, node: str) -> int:
+        """What the instance on the node runs."""
+        rollout = self.rollout
+        return self.revision if rollout is None or not rollout.is_open else rollout.revision_of(node)
+
+    def is_renewed(self, node: str) -> bool:
+        """Whether the instance there is being ended to start again on its node."""
+        return self.rollout is not None and node in self.rollout.renewing
 
     @property
     def restarts(self) -> int:

@@ -11,6 +11,10 @@ ROOT = "checkpoint.root"
 TIMEOUT_S = "checkpoint.timeout_s"
 KEEP = "checkpoint.keep"
 KEEP_BYTES = "checkpoint.keep_bytes"
+EVERY_S = "checkpoint.every_s"
+MAX_BANDWIDTH = "checkpoint.max_bandwidth"
+NODE_MTBF_S = "checkpoint.node_mtbf_s"
+MIN_INTERVAL_S = "checkpoint.min_interval_s"
 NO_PROJECT = "-"  # in paths of work without a project; no project can have this name
 MAX_PATH = 1024
 MAX_MESSAGE = 500
@@ -79,6 +83,8 @@ class OpenCheckpoint(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     reason: CheckpointReason = CheckpointReason.USER
     nodes: tuple[NodeCheckpoint, ...] = ()
     by: str = ""  # who asked, unless it was its user
+    stops: bool = False  # its run is stopped when this is over, for what `reason` says
+    lost_node: str = ""  # with the reason DRAIN: the node that is drained
 
     @property
     def sealer(self) -> str:
@@ -144,6 +150,19 @@ NO_CHECKPOINTS = Checkpoints()
 def base_directory(root: str, tenant: str, project: str, label: str) -> str:
     """Where all checkpoints of an allocation lie."""
     return f"{root.rstrip('/')}/{tenant}/{project or NO_PROJECT}/{label}/checkpoints"
+
+
+def cut_short(checkpoint: OpenCheckpoint, at: int) -> Checkpoint:
+    """What is left of one whose run ended while it was being written."""
+    return Checkpoint(
+        n=checkpoint.n,
+        run=checkpoint.run,
+        path=checkpoint.path,
+        asked_at=checkpoint.asked_at,
+        ended_at=at,
+        reason=checkpoint.reason,
+        message="the run ended before it was complete",
+    )
 
 
 def kept_after(kept: tuple[Checkpoint, ...], count: int, most_bytes: int) -> tuple[Checkpoint, ...]:

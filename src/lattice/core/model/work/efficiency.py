@@ -23,5 +23,15 @@ def finite(figure: float) -> float:
     return figure if isfinite(figure) else 0.0
 
 
+def use_sentence(cpus: int, cpu_s: float, elapsed_s: float, memory_mb: int, peak_memory_mb: int) -> str:
+    """What was asked for and what was used of it; empty where that was not measured."""
+    if cpus <= 0 or elapsed_s <= 0 or not isfinite(cpu_s) or cpu_s <= 0:
+        return ""
+    text = f"asked for {cpus} CPU{'s' if cpus > 1 else ''}, used {cpu_s / elapsed_s:.1f}"
+    if memory_mb > 0 and peak_memory_mb > 0:
+        text += f"; asked for {memory_mb} MB, used {peak_memory_mb} MB"
+    return text
+
+
 def used_percent(used: float, held: float) -> float | None:
     return round(100 * used / held, 1) if held > 0 and isfinite(used) else None

@@ -28,6 +28,8 @@ _OUT_OF_MEMORY = "out of memory"
 _STOPPED = "stopped"
 PREEMPTED = "preempted"
 _BY = "cancelled by "
+_TAKEN = f"{PREEMPTED}: "
+_PROBE = "probe: "
 _TOO_LATE = "it could no longer end before its deadline"
 _STOPS = {
     "requeued": "was stopped to run again",
@@ -67,9 +69,23 @@ def stopped_sentence(name: str, why: str, *, walltime_s: float = 0) -> str:
     """How a run ended that its node stopped by order, as far as the node knows."""
     if why.startswith(_BY):
         return sentence(name, "cancelled", message=why)
+    if why.startswith(_TAKEN):
+        return f"{name} was {why}"
+    if why.startswith(_PROBE):
+        return sentence(name, "probe", message=why.removeprefix(_PROBE))
     if why in _ENDS:
         return sentence(name, _ENDS[why], walltime_s=walltime_s)
     return f"{name} {_STOPS.get(why) or 'was stopped'}"
+
+
+def probe_failed(how: str) -> str:
+    """Why a node stops an instance that does not answer as it should."""
+    return f"{_PROBE}{how}"
+
+
+def preempted_for_good(taken_for: str) -> str:
+    """Why a node stops work that does not run again."""
+    return f"{_TAKEN}{taken_for or 'other work needs its nodes'}"
 
 
 def cancelled_by(user: str, said: str = "") -> str:

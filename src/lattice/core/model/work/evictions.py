@@ -29,7 +29,8 @@ class EvictionReason(StrEnum):
 class VictimPhase(StrEnum):
     """How far one victim is. Phases only go forward; what was not begun is let go when the eviction is dropped."""
 
-    WARNED = "warned"  # it knows; it is stopped at `due_at`
+    WARNED = "warned"  # it knows; it is stopped at `due_at`, or as soon as it has written a checkpoint
+    CHECKPOINTING = "checkpointing"  # it was asked for a checkpoint, and is stopped when that is complete or has failed
     STOPPING = "stopping"
     GONE = "gone"  # it holds nothing any more
 
@@ -100,6 +101,8 @@ class Protection(StrEnum):
     TAKEN_OFTEN = "was preempted as often as preemption.max_per_allocation says"
     YOUNG = "has run for less than preemption.min_runtime_s"
     ENDING = "ends within preemption.near_completion_s"
+    CLASS = "is of the same class or a higher one, or is never preempted"  # counted, never said of one allocation
+    LEAVING = "is being preempted already"
 
 
 # By the kind of vCluster; all others allow it.
@@ -118,7 +121,7 @@ def is_fixed(record: Allocation) -> bool:
 
 
 def has_no_way_back(record: Allocation) -> bool:
-    return record.preemption_class >= FIRST_UNPREEMPTED_CLASS
+    return record.preemption_class >= FIRST_UNPREEMPTED_CLASS and record.checkpoints.way is None
 
 
 def ends_at(record: Allocation) -> int | None:
@@ -179,9 +182,21 @@ def progress_weight(record: Allocation, at: int) -> float:
     return EARLY_WEIGHT if done < EARLY else LATE_WEIGHT if done > LATE else 1.0
 
 
-def cost_of(record: Allocation, nodes: Mapping[str, Node], at: int, checkpoint_s: float = 0.0) -> float:
-    """Unit-seconds that are lost if the allocation is taken at `at`."""
-    lost_s = checkpoint_s + max(0, at - record.started_at) / 1000
+def saved_at(record: Allocation) -> int:
+    """Up to when nothing that its present run did is lost: when it was last asked for a checkpoint that is complete, else its start."""
+    newest = record.checkpoints.newest
+    return record.started_at if newest is None else max(record.started_at, newest.asked_at)
+
+
+def checkpoint_ms(record: Allocation) -> int:
+    """How long it writes a checkpoint, by the last one that is complete; 0 = not known, or it writes none."""
+    newest = record.checkpoints.newest
+    return 0 if newest is None or record.checkpoints.way is None else int(newest.elapsed_s * 1000)
+
+
+def cost_of(record: Allocation, nodes: Mapping[str, Node], at: int) -> float:
+    """Unit-seconds that are lost if the allocation is taken at `at`: the checkpoint, and what was done since the last one."""
+    lost_s = (checkpoint_ms(record) + max(0, at - saved_at(record))) / 1000
     return units_of(record.shares, nodes) * lost_s * progress_weight(record, at)
 
 

@@ -9,6 +9,7 @@ from lattice.core.model.nodes.nodes import Node, Share
 
 DAY_MS = 86_400_000
 KEPT_DAYS = 400
+UNKNOWN_NODE_GPUS = 1  # what a node counts whose record is gone
 
 
 class Ledger(Struct, frozen=True, kw_only=True, gc=False):
@@ -34,11 +35,12 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def run_amounts(shares: Sequence[Share], nodes: Mapping[str, Node], elapsed_ms: int) -> tuple[int, int]:
-    """Node and GPU milliseconds of a run that long; a share counts by its CPUs."""
+    """Node and GPU milliseconds of a run that long; a share counts by its CPUs. A node that is not known counts as one with a GPU."""
     node_ms = gpu_ms = 0
     for share in shares:
-        hardware = nodes[share.node].hardware
-        part_ms = elapsed_ms if share.whole else elapsed_ms * share.cpus // max(1, hardware.cpus)
+        node = nodes.get(share.node)
+        cpus, gpus = (share.cpus, UNKNOWN_NODE_GPUS) if node is None else (node.hardware.cpus, node.hardware.gpus)
+        part_ms = elapsed_ms if share.whole else elapsed_ms * share.cpus // max(1, cpus)
         node_ms += part_ms
-        gpu_ms += elapsed_ms * (hardware.gpus if share.whole else share.gpus)
+        gpu_ms += elapsed_ms * (gpus if share.whole else share.gpus)
     return node_ms, gpu_ms

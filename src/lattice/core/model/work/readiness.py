@@ -16,7 +16,12 @@ def is_ready(board: ReadinessBoard, allocation: Allocation, part: Part) -> bool:
     if part.phase is not PartPhase.RUNNING or allocation.state not in ACTIVE:
         return False
     told = standing_of(board, allocation, part)
-    return not allocation.probed if told is None else told.ready
+    return not _is_probed(allocation, part) if told is None else told.ready
+
+
+def _is_probed(allocation: Allocation, part: Part) -> bool:
+    rollout = allocation.rollout
+    return allocation.probed if rollout is None else rollout.is_probed(allocation.revision_of(part.node))
 
 
 def ready_count(board: ReadinessBoard, allocation: Allocation) -> int:

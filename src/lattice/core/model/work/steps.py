@@ -6,6 +6,7 @@ from lattice.core.model.work.usage import NO_USAGE, Usage
 
 KEPT_STEPS = 100  # of one allocation, the newest
 MAX_TASKS = 65_536
+MAX_WATCHERS = 32  # of all terminals of an allocation
 
 
 class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -35,6 +36,13 @@ def with_step(known: tuple[StepRecord, ...], new: StepRecord) -> tuple[StepRecor
         return known
     kept = sorted((*known, new), key=lambda record: record.step)
     return tuple(kept[-KEPT_STEPS:])
+
+
+class Watcher(Struct, frozen=True, gc=False, array_like=True):
+    """A user whom the owner of an allocation lets watch one of its terminals, read-only."""
+
+    step: int
+    user: str
 
 
 TERMINAL = "terminal-"  # begins the launch id of what is no step of the work, but a terminal of its user

@@ -12,11 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.units import format_duration
 from lattice.core.scheduler.feasibility import Demand, suitable_nodes
 from lattice.core.scheduler.placement.backfill import earliest_start
+from lattice.core.scheduler.placement.reach import Reaches
 from lattice.core.scheduler.placement.solver import largest_alike
 from lattice.core.scheduler.proposals import Explanation, Reservation, WaitingTable
 from lattice.core.scheduler.room.room import Room
@@ -62,6 +64,7 @@ class Explanations(WaitingTable):
     reasons: Mapping[int, str]  # by shape, where a limit or a sum stopped it
     reservations: Mapping[int, Reservation]  # by number
     placed: frozenset[int]
+    reaches: Reaches
     _written: dict[tuple[Shape, int], str] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Explanation:
@@ -79,6 +82,14 @@ class Explanations(WaitingTable):
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.why != Why.PLACED))
+
+    def candidates(self, number: int) -> Candidates | None:
+        row = self._row_of(number)
+        if row is None or int(self.why[row]) not in (Why.BEHIND, Why.NO_ROOM):
+            return None
+        reservation = self.reservations.get(int(self.snapshot.queue.number[row]))
+        is_looked_at = int(self.why[row]) == Why.NO_ROOM
+        return self.reaches.of(row, None if reservation is None else reservation.start_at, is_looked_at=is_looked_at)
 
     def behind_others(self) -> frozenset[int]:
         rows = (self.why == Why.BEHIND) & (self._ahead > 0)
@@ -129,6 +140,7 @@ class Explanations(WaitingTable):
             predicted_start=None if reservation is None else reservation.start_at,
             predicted_nodes=() if reservation is None else reservation.nodes,
             scores=self.scores.of(row),
+            penalty=self.scores.penalty(row),
             rank=rank,
         )
 

@@ -29,7 +29,9 @@ class Loans:
         vclusters = snapshot.vclusters.values()
         self._homes = [each for each in vclusters if each.nodes]
         self._lenders = [each for each in self._homes if lending_of(each).lends is Lends.IDLE]
-        self.borrowers = [each for each in vclusters if borrows(each)] if self._lenders else []
+        # One that never had any work has no number, and nothing to borrow for.
+        known = frozenset(snapshot.vcluster_names) if self._lenders else frozenset()
+        self.borrowers = [each for each in vclusters if each.name in known and borrows(each)]
         # Whom each node works for, as a number of a vCluster; only where something can be lent.
         self._user: Ints = np.full(len(snapshot.nodes.ids), _UNUSED, np.int64)
         if self._lenders:

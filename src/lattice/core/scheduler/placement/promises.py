@@ -9,10 +9,11 @@ See docs/architecture/scheduler.md.
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.placement.backfill import Start
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
-from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
+from lattice.core.scheduler.tables.snapshot import NEVER, STOP_GRACE_MS, Shape, Snapshot
 
 
 def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Rows, list[int]]:
@@ -29,6 +30,31 @@ def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Row
     first = is_promised | may_pass
     safe = is_promised & (np.cumsum(may_pass) == 0)
     return np.concatenate([order[first], order[~first]]), order[safe].tolist()
+
+
+def entered_as(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Start | None:
+    """Where the promise is entered: where it was, or a little later on the same nodes; None when it has to be looked for again.
+
+    Work that is late, or has not started yet, pushes what was promised its nodes ahead of it. Were the promise dropped for that,
+    those behind it would keep their places, and lose them to it in the next plan.
+    """
+    if kept.start_at > room.now:
+        rows = slot_rows(room, demand, shape, kept)
+        if rows is not None:
+            return Start(at=kept.start_at, rows=rows)
+    openings = room.timeline.openings(demand)
+    if room.calendar:
+        openings = room.calendar.cut(openings, shape.tenant, shape.user)
+    wanted = max(kept.start_at, room.now)
+    start = np.maximum(openings.start, wanted)
+    fits = openings.end >= (start + shape.walltime_s * 1000 if shape.walltime_s else NEVER)
+    first = np.full(len(room.bar), NEVER, np.int64)
+    np.minimum.at(first, openings.node[fits], start[fits])
+    at = int(first[[room.snapshot.nodes.rows[node] for node in kept.nodes]].max())
+    if not wanted < at <= wanted + STOP_GRACE_MS:
+        return None
+    rows = slot_rows(room, demand, shape, Reservation(number=kept.number, start_at=at, nodes=kept.nodes))
+    return None if rows is None else Start(at=at, rows=rows)
 
 
 def slot_rows(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Rows | None:

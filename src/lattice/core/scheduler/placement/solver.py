@@ -5,10 +5,13 @@ See docs/architecture/scheduler.md.
 
 import numpy as np
 
+from lattice.core.model.nodes.nodes import Share
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.placement.headroom import Headroom
 from lattice.core.scheduler.placement.topology import choose_groups, fewest_groups
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.tables.slots import Ints, Rows
+from lattice.core.scheduler.tables.snapshot import Shape, Snapshot
 
 
 def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
@@ -144,3 +147,33 @@ def _counts(room: Room, rows: Rows) -> Ints:
     rank[there] = np.arange(len(there))
     cells = nodes.group[rows] * len(there) + rank[nodes.kind[rows]]
     return np.bincount(cells, minlength=len(there) * len(nodes.groups)).reshape(-1, len(there))
+
+
+def shares_on(snapshot: Snapshot, demand: Demand, rows: Rows) -> tuple[Share, ...]:
+    """What the demand takes of these nodes."""
+    ids = snapshot.nodes.ids
+    if demand.is_whole:
+        return tuple(Share(node=ids[row]) for row in rows.tolist())
+    memory_mb = demand.memory_mb[snapshot.nodes.kind[rows]]
+    return tuple(
+        Share(node=ids[row], whole=False, cpus=demand.cpus, memory_mb=memory, gpus=demand.gpus)
+        for row, memory in zip(rows.tolist(), memory_mb.tolist(), strict=True)
+    )
+
+
+def least_nodes(room: Room, headroom: Headroom, shape: Shape, demand: Demand) -> Rows | None:
+    """As many nodes as work of the shape needs at least, if it could start on them now; decides nothing."""
+    least = demand.least
+    if headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < least:
+        return None
+    rows = room.candidates(demand, shape)
+    left = None if demand.is_whole else headroom.nodes_left(shape.tenant)
+    if left is not None and left < least:
+        rows = limit_new_nodes(room, demand, rows, shape.tenant, left)
+    if demand.request.require_conformance:
+        rows = alike_rows(room, rows, least)
+    if len(rows) < least:
+        return None
+    chosen = choose_nodes(room, demand, avoid_drifted(room, demand, rows), least)
+    shortage = room.shortage(demand, chosen, shape.end_if_started(room.now))
+    return chosen if shortage is None else None

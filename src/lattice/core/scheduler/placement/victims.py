@@ -6,20 +6,31 @@ fewer and larger victims. What it proposes is tried in the room by the pass, whi
 See docs/architecture/preemption.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from lattice.core.model.site.tenants import SENSITIVE, Preemption
-from lattice.core.model.work.evictions import EARLY, EARLY_WEIGHT, LATE, LATE_WEIGHT, policy_of, value_of
+from lattice.core.model.work.evictions import (
+    EARLY,
+    EARLY_WEIGHT,
+    LATE,
+    LATE_WEIGHT,
+    Protection,
+    policy_of,
+    value_of,
+)
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.score.fairshare import beyond_burst
 from lattice.core.scheduler.tables.slots import Bools, Floats, Ints, Records, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
 
+_NONE_KNOWN: Mapping[int, float] = MappingProxyType({})
 _WITHIN_SHARE = 16  # more than any class: tenants beyond their share come first
+_NONE = 99  # in place of a class: nothing may be taken by a higher one
 _CROWDED = 64  # nodes with several holders that one search looks at
 _TRIES = 6  # sets that one search tries in the room
 _Worth = Callable[[tuple[int, ...], Rows], bool]
@@ -55,7 +66,8 @@ class Victims:
         self._tier: Ints = np.zeros(0, np.int64)
         self._cost: Floats = np.zeros(0)
         self._place: Ints = np.zeros(0, np.int64)  # of each row of `held`: its place in the table, -1 = cannot be taken
-        self.lowest = 99  # the lowest class that may be taken
+        self._shields: tuple[tuple[Protection, Bools], ...] = ()  # what protects work, and which
+        self.lowest = _NONE  # the lowest class that may be taken
         if table is not None:
             self._prepare(table, now)
 
@@ -75,11 +87,17 @@ class Victims:
         if borrowed[table["vcluster"]].any():
             free |= borrowed[table["vcluster"]] & self._borrowing()
         self._tier = table["klass"].copy()
-        self._cost = costs(table, now)
-        free &= self._left
-        free &= table["preempted"] < limits.max_per_allocation
-        free &= now >= table["started_at"] + limits.min_runtime_s * 1000
-        free &= (table["end"] >= NEVER) | (now <= table["end"] - limits.near_completion_s * 1000)
+        self._cost = costs(table, now, snapshot.signals.checkpoint_minutes)
+        near = (table["end"] < NEVER) & (now > table["end"] - limits.near_completion_s * 1000)
+        self._shields = (
+            (Protection.VCLUSTER, ~free),
+            (Protection.TAKEN_OFTEN, table["preempted"] >= limits.max_per_allocation),
+            (Protection.YOUNG, now < table["started_at"] + limits.min_runtime_s * 1000),
+            (Protection.ENDING, near),
+        )
+        free = self._left.copy()
+        for _, shielded in self._shields:
+            free &= ~shielded
         self._free = free
         if not free.any() or not limits.max_victims:
             return
@@ -112,7 +130,24 @@ class Victims:
         numbers = [number for number, _ in choice.victims]
         self._left = self._left & ~np.isin(self._table["number"], numbers)
         self._free = self._free & self._left
-        self.lowest = int(self._table["klass"][self._free].min(initial=99))
+        self.lowest = int(self._table["klass"][self._free].min(initial=_NONE)) if self.lowest < _NONE else _NONE
+
+    def reach(self, there: Bools, klass: int) -> tuple[int, dict[Protection, int]]:
+        """Of the work on these nodes: how many a row of the class may take, and how many of the others each protection keeps.
+
+        Work without a row in the table is counted with that of the same class or a higher one.
+        """
+        held, place = self._snapshot.held, self._place
+        on_them = there[held["node"]]
+        numbers = np.unique(held["number"][on_them])
+        rows = np.unique(place[on_them & (place >= 0)]) if len(place) else np.zeros(0, np.intp)
+        lower = rows[self._table["klass"][rows] < klass]
+        counts: dict[Protection, int] = {}
+        counts[Protection.CLASS] = len(numbers) - len(lower)
+        for protection, shielded in ((Protection.LEAVING, ~self._left), *self._shields):
+            counts[protection] = int(np.count_nonzero(shielded[lower]))
+            lower = lower[~shielded[lower]]
+        return len(lower), {protection: count for protection, count in counts.items() if count}
 
     def mark(self) -> Callable[[], None]:
         """What puts everything back as it is now."""
@@ -136,6 +171,8 @@ class Victims:
     def reclaim(self, demand: Demand, shape: Shape, lent: Bools, fits: Fits) -> Choice | None:
         """Who gives nodes back for work of their home; `lent` = the nodes of that home which others use. Whatever class it is of."""
         held = self._snapshot.held
+        if not len(self._table):
+            return None
         may = np.zeros(len(self._table), np.bool_)
         may[self._place[lent[held["node"]] & (self._place >= 0)]] = True
         most = max(self._snapshot.limits.max_victims, demand.least)
@@ -310,12 +347,17 @@ class Victims:
 _NUMBERS = np.dtype([("number", "i8"), ("run", "i8"), ("klass", "i8")])
 
 
-def costs(table: Records, now: int) -> Floats:
-    """What each loses if it is taken now, as `cost_of` says of one."""
+def costs(table: Records, now: int, minutes: Mapping[int, float] = _NONE_KNOWN) -> Floats:
+    """What each loses if it is taken now, as `cost_of` says of one; `minutes` a checkpoint takes by the latest estimate, if that is more."""
     ran = np.maximum(0, now - table["started_at"])
     length = table["walltime_ms"]
     paused = np.where(length > 0, table["end"] - table["started_at"] - length, 0)
     done = np.divide(ran - paused, length, out=np.full(len(table), 0.5), where=length > 0)
     weight = np.where(done < EARLY, EARLY_WEIGHT, np.where(done > LATE, LATE_WEIGHT, 1.0))
-    cost: Floats = table["units"] * (ran / 1000) * weight
+    writing = table["checkpoint_ms"]
+    if minutes:
+        guessed = np.array([minutes.get(number, 0.0) for number in table["number"].tolist()]) * 60_000
+        writing = np.maximum(writing, guessed)
+    lost = writing + np.maximum(0, now - table["saved_at"])
+    cost: Floats = table["units"] * (lost / 1000) * weight
     return cost

@@ -21,7 +21,7 @@ from lattice.core.scheduler.room.lane import Lane
 from lattice.core.scheduler.room.sums import Sum
 from lattice.core.scheduler.room.timeline import Timeline, empty_nodes, shared_nodes
 from lattice.core.scheduler.tables.slots import Bools, Ints, Records, Rows
-from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
+from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, STOP_GRACE_MS, Shape, Snapshot
 
 OVERDUE_MS = 1_000  # work past its end is expected to be gone after this time
 
@@ -323,9 +323,10 @@ class Room:
             for amount, end in zip(mbps.tolist(), ends.tolist(), strict=True):
                 self.storage.take(self.now, end, -amount)
 
-    def busy_until(self, rows: Rows) -> Ints:
-        """For each of the rows, when the last that is in use of it ends; 0 where nothing is."""
-        return self._busy_until()[rows]
+    def freed_at(self, rows: Rows, due: int) -> int:
+        """When all of the rows are free at the latest: what holds them ends by itself, or is stopped at `due`."""
+        busy_until = int(self._busy_until()[rows].max(initial=self.now))
+        return min(busy_until, due + STOP_GRACE_MS)
 
     def _busy_until(self) -> Ints:
         """For each node, when the last that is in use of it ends; 0 where nothing is."""

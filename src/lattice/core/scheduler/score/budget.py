@@ -14,6 +14,7 @@ from lattice.core.scheduler.tables.snapshot import Snapshot
 FREE_UNTIL = 0.8  # of the budget: no penalty
 AT_THE_END = 0.1  # the factor when just all of it is used
 BEYOND = 0.01
+BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while others wait
 _HOUR_MS = 3_600_000.0
 
 
@@ -29,23 +30,63 @@ def penalty(used: float) -> float:
 def penalties(snapshot: Snapshot, now: int) -> Floats | None:
     """By tenant of the ledger; None when no tenant has a budget."""
     ledger = snapshot.ledger
-    if not ledger.days:
+    if not ledger.days and not snapshot.signals.budgets:
         return None
     return np.array([penalty(used_part(snapshot, name, now)) for name in ledger.tenants])
 
 
+def penalty_text(snapshot: Snapshot, tenant: str, now: int, *, is_beyond_burst: bool) -> tuple[float, str]:
+    """What soft quotas multiply the score of the tenant's work by, and why, with figures; 1.0 and nothing when they do not."""
+    factor, reasons = penalty(used_part(snapshot, tenant, now)), []
+    if factor < 1.0:
+        used = max((_part(hours, budget), hours, budget, unit) for hours, budget, unit in uses(snapshot, tenant, now))
+        reasons.append(f"has used {_figures(*used)}{_source(snapshot, tenant)}")
+    if is_beyond_burst:
+        factor *= BEYOND_BURST
+        reasons.append("holds more than its fair share times its burst allowance while others wait")
+    if not reasons:
+        return 1.0, ""
+    return (
+        factor,
+        f"soft quota penalty: tenant {tenant} {' and '.join(reasons)}, so its score is multiplied by {factor:.3g}",
+    )
+
+
+def _figures(part: float, hours: float, budget: float, unit: str) -> str:
+    percent = f" ({part:.0%})" if budget > 0 else ""
+    return f"{hours:,.1f} of {budget:,.0f} {unit}-hours{percent} of its budget"
+
+
+def _source(snapshot: Snapshot, tenant: str) -> str:
+    if tenant in snapshot.signals.budgets:
+        return " by the accounting system"
+    return f" of the last {snapshot.tuning.budget_days} days"
+
+
+def _part(hours: float, budget: float) -> float:
+    return hours / budget if budget > 0 else float("inf")
+
+
+def uses(snapshot: Snapshot, tenant: str, now: int) -> list[tuple[float, float, str]]:
+    """Hours used, the budget and its unit, for each budget of the tenant: by the accounting system, else by the ledger."""
+    outside = snapshot.signals.budgets.get(tenant)
+    if outside is not None:
+        left = (
+            (outside.gpu_hours_budget, outside.gpu_hours_remaining, "GPU"),
+            (outside.node_hours_budget, outside.node_hours_remaining, "node"),
+        )
+        return [(budget - remaining, budget, unit) for budget, remaining, unit in left if budget is not None]
+    record = snapshot.tenants.get(tenant)
+    if record is None or (record.gpu_hours_budget is None and record.node_hours_budget is None):
+        return []
+    node_h, gpu_h = used_hours(snapshot, tenant, now)
+    own = ((gpu_h, record.gpu_hours_budget, "GPU"), (node_h, record.node_hours_budget, "node"))
+    return [(hours, budget, unit) for hours, budget, unit in own if budget is not None]
+
+
 def used_part(snapshot: Snapshot, tenant: str, now: int) -> float:
     """How much of its budget the tenant has used, the worse of GPU- and node-hours; 0 without a budget."""
-    record = snapshot.tenants.get(tenant)
-    if record is None:
-        return 0.0
-    node_h, gpu_h = used_hours(snapshot, tenant, now)
-    parts = [
-        hours / budget if budget > 0 else float("inf")
-        for hours, budget in ((node_h, record.node_hours_budget), (gpu_h, record.gpu_hours_budget))
-        if budget is not None
-    ]
-    return max(parts, default=0.0)
+    return max((_part(hours, budget) for hours, budget, _ in uses(snapshot, tenant, now)), default=0.0)
 
 
 def used_hours(snapshot: Snapshot, tenant: str, now: int) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lattice.core.model.site.weights import FACTORS
-from lattice.core.scheduler.score.budget import penalties
+from lattice.core.scheduler.score.budget import BEYOND_BURST, penalties, penalty_text
 from lattice.core.scheduler.score.factors.f1_priority import HIGHEST_CLASS
 from lattice.core.scheduler.score.factors.moment import Moment
 from lattice.core.scheduler.score.factors.registry import IN_ORDER
@@ -21,7 +21,6 @@ from lattice.core.scheduler.score.profiles import Profile, profile_of
 from lattice.core.scheduler.tables.slots import Bools, Floats, Rows
 from lattice.core.scheduler.tables.snapshot import Snapshot
 
-BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while others wait
 TIMES_TYPICAL = 2.0  # of the root mean square of the waits in the queue: no row is late before that
 MAX_PATIENCE = 4  # times the profile's: then it is late whatever the others wait
 _LONG_S = 1e9
@@ -45,6 +44,29 @@ class Scores:
         """Each factor of one row by name, and the total."""
         values = dict(zip(FACTORS, self.matrix[:, row].tolist(), strict=True))
         return {**values, "total": float(self.total[row])}
+
+    def penalty(self, row: int) -> tuple[float, str]:
+        """What soft quotas multiply the score of the row by, and why; 1.0 and nothing when they do not, or its vCluster ignores scores."""
+        snapshot = self.moment.snapshot
+        if self.profiles[int(snapshot.queue.vcluster[row])].order == "fifo":
+            return 1.0, ""
+        place = int(snapshot.ledger.tenant[snapshot.queue.account[row]])
+        told = self._penalties.get(place)
+        if told is None:
+            is_beyond = self._beyond is not None and bool(self._beyond[place])
+            name = snapshot.ledger.tenants[place]
+            told = penalty_text(snapshot, name, self.moment.now, is_beyond_burst=is_beyond)
+            self._penalties[place] = told
+        return told
+
+    # Lists of the queue ask for every row of it, which must not count the machine and the ledger again each time.
+    @cached_property
+    def _penalties(self) -> dict[int, tuple[float, str]]:
+        return {}
+
+    @cached_property
+    def _beyond(self) -> Bools | None:
+        return _held_back(self.moment.snapshot)
 
     def order(self) -> Rows:
         """All rows, the most wanted first; rows that are wanted alike stay in the order of submission."""
@@ -121,13 +143,20 @@ def _multipliers(snapshot: Snapshot, now: int) -> Floats | None:
     """By account: what budgets and burst allowances take away; None when they take nothing from anybody."""
     ledger = snapshot.ledger
     by_tenant = penalties(snapshot, now)
-    if any(tenant.burst_allowance is not None for tenant in snapshot.tenants.values()):
-        beyond = beyond_burst(snapshot)
-        waiting = ledger.tenant[snapshot.queue.account]
-        if beyond.any() and not beyond[waiting].all():
-            factor = np.where(beyond, BEYOND_BURST, 1.0)
-            by_tenant = factor if by_tenant is None else by_tenant * factor
+    beyond = _held_back(snapshot)
+    if beyond is not None:
+        factor = np.where(beyond, BEYOND_BURST, 1.0)
+        by_tenant = factor if by_tenant is None else by_tenant * factor
     return None if by_tenant is None else by_tenant[ledger.tenant]
+
+
+def _held_back(snapshot: Snapshot) -> Bools | None:
+    """By tenant: whether it is beyond its burst allowance while others wait; None when none is."""
+    if all(tenant.burst_allowance is None for tenant in snapshot.tenants.values()):
+        return None
+    beyond = beyond_burst(snapshot)
+    waiting = snapshot.ledger.tenant[snapshot.queue.account]
+    return beyond if beyond.any() and not beyond[waiting].all() else None
 
 
 def _first_come(moment: Moment) -> Floats:

@@ -16,6 +16,7 @@ from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import SENSITIVE, Lends, Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.evictions import CRITICAL_CLASS, NO_TAKING, Eviction, Limits
+from lattice.core.model.work.ledger import UNKNOWN_NODE_GPUS
 from lattice.core.model.work.ledger import Ledger as Entries
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables.held import HeldTable
@@ -80,7 +81,7 @@ class Columns:
         units, gpus = self._amounts(allocation)
         self._use.put(allocation, units, gpus)
         self._takeable.put(allocation, gpus)
-        if allocation.state is AllocationState.PENDING and not allocation.waits_for:
+        if allocation.is_queued and not allocation.waits_for:
             self._queue.put_allocation(allocation)
         else:
             self._queue.drop(allocation.number)
@@ -114,7 +115,7 @@ class Columns:
         for share in allocation.shares:
             hardware = self._nodes.hardware_of(share.node)
             units += units_of(share, hardware.cpus if hardware else 0)
-            gpus += share.gpus if not share.whole else hardware.gpus if hardware else 0
+            gpus += share.gpus if not share.whole else hardware.gpus if hardware else UNKNOWN_NODE_GPUS
         return units, gpus
 
     def shares_of(self, number: int) -> tuple[Share, ...]:

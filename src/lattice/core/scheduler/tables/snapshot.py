@@ -87,6 +87,8 @@ TAKEABLE = np.dtype(
         ("walltime_ms", "i8"),
         ("preempted", "i8"),
         ("units", "i8"),  # the GPUs that it holds, else its nodes
+        ("saved_at", "i8"),  # what it did up to then is in a checkpoint
+        ("checkpoint_ms", "i8"),  # how long it takes to write one
     ]
 )
 

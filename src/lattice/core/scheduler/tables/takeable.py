@@ -3,7 +3,7 @@
 import numpy as np
 
 from lattice.core.model.work.allocations import Allocation, AllocationState
-from lattice.core.model.work.evictions import CRITICAL_CLASS, ends_at, is_fixed
+from lattice.core.model.work.evictions import CRITICAL_CLASS, checkpoint_ms, ends_at, is_fixed, saved_at
 from lattice.core.scheduler.tables.slots import Names, Records, Slots
 from lattice.core.scheduler.tables.snapshot import NEVER, TAKEABLE
 
@@ -44,6 +44,8 @@ class TakeableTable:
             allocation.walltime_s * 1000,
             allocation.preempted,
             gpus or len(allocation.shares),
+            saved_at(allocation),
+            checkpoint_ms(allocation),
         )
 
     def drop(self, number: int) -> None:

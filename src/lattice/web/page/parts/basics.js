@@ -6,7 +6,7 @@ const TONES = {
   Running: "run", Completed: "done", Ready: "run", ok: "run", active: "run", Succeeded: "run",
   Pending: "wait", Staging: "wait", Starting: "wait", Stopping: "wait", Checkpointing: "wait", Booting: "wait", upcoming: "wait",
   Suspended: "warn", Draining: "warn", Drained: "warn", Degraded: "warn", Quarantine: "warn",
-  Failed: "bad", Down: "bad",
+  Failed: "bad", Down: "bad", critical: "bad", warning: "warn",
   Cancelled: "off", Unknown: "off", over: "off",
 };
 export const toneOf = (state) => TONES[state] ?? "off";

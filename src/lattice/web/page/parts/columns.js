@@ -10,7 +10,7 @@ const tasksText = ({ completed, failed, cancelled, size }) => `${completed + fai
 export const COLUMNS = {
   id: { title: "ID", width: "62px", show: (row) => html`<a href=${`/allocations/${row.id}`}>${row.id}</a>` },
   name: { title: "Name", width: "minmax(88px, 1.2fr)", show: (row) => row.name || html`<span class="quiet">${PLAIN}</span>` },
-  state: { title: "State", width: "124px", show: (row) => html`<${State} state=${row.state} note=${row.tasks ? tasksText(row.tasks) : ""} />` },
+  state: { title: "State", width: "minmax(124px, 150px)", show: (row) => html`<${State} state=${row.state} note=${row.tasks ? tasksText(row.tasks) : ""} />` },
   user: { title: "User", width: "minmax(50px, 0.4fr)", show: (row) => row.user },
   tenant: { title: "Tenant", width: "minmax(70px, 0.6fr)", show: (row) => row.tenant },
   project: { title: "Project", width: "minmax(70px, 0.6fr)", show: (row) => row.project || PLAIN },

@@ -11,7 +11,7 @@ export const hasEnded = (allocation) => ENDED.has(allocation.state);
 export function ordersFor(allocation) {
   if (hasEnded(allocation)) return allocation.archived ? [] : ["requeue"];
   const found = ["cancel"];
-  if (allocation.state === "Pending") found.push(allocation.hold && allocation.hold !== "none" ? "release" : "hold");
+  if (["Pending", "Suspended"].includes(allocation.state)) found.push(allocation.hold && allocation.hold !== "none" ? "release" : "hold");
   if (allocation.state === "Running") found.push("requeue");
   return found;
 }

@@ -29,7 +29,7 @@ export function Settings({ who }) {
     reload();
   };
   return html`<${Problem} error=${error} />
-    <${Section} title="Settings"><div class="scroll-x"><table class="plain"><thead><tr><th>Setting</th><th>Value</th><th>Meaning</th>${isAdmin(who) ? html`<th><span class="off-screen">Change</span></th>` : null}</tr></thead>
+    <${Section} title="Settings"><div class="scroll-x"><table class="plain stacked"><thead><tr><th>Setting</th><th>Value</th><th>Meaning</th>${isAdmin(who) ? html`<th><span class="off-screen">Change</span></th>` : null}</tr></thead>
       <tbody>${(data?.items ?? []).map((each) => html`<tr key=${each.key}><td><code>${each.key}</code></td><td>${each.value}${each.value === each.default ? null : html`<span class="quiet"> (default ${each.default})</span>`}</td><td class="quiet">${each.help}</td>
         ${isAdmin(who) ? html`<td><button type="button" class="plain" onClick=${() => setEdited(each)} aria-label=${`Change ${each.key}`}>Change</button></td>` : null}</tr>`)}</tbody></table></div><//>
     <${CommandLine} line=${edited ? `lattice admin config set ${edited.key} VALUE` : "lattice admin config list"} />

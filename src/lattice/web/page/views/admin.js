@@ -3,12 +3,14 @@ import { html } from "../ui.js";
 import { setQuery } from "../router.js";
 import { Heading } from "../parts/basics.js";
 import { isAdmin } from "../session.js";
+import { Alerts } from "../parts/alerts.js";
 import { Audit, Servers, Settings } from "../parts/site.js";
 import { Reservations } from "../parts/reservations.js";
 import { Tenants, Weights } from "../parts/limits.js";
 
 const PARTS = {
   servers: { title: "Servers", View: Servers },
+  alerts: { title: "Alerts", View: Alerts },
   reservations: { title: "Reservations", View: Reservations },
   tenants: { title: "Quotas", View: Tenants, isForAdmins: true },
   weights: { title: "Weights", View: Weights, isForAdmins: true },

@@ -1,28 +1,28 @@
 // One allocation: what it is, why it waits, what happened to it, its output.
-import { at, get } from "../api.js";
+import { at, get, now } from "../api.js";
 import { onChange } from "../events.js";
 import { capital, clock, duration, memory, percent, plural, shell } from "../format.js";
 import { fold } from "../node_sets.js";
-import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time, toneOf } from "../parts/basics.js";
+import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
 import { Instances } from "../parts/instances.js";
 import { Log } from "../parts/log.js";
 import { Plots } from "../parts/plots.js";
 import { hasEnded, OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
+import { Grid, tasksOf } from "../parts/tasks.js";
 import { useStory } from "../story.js";
 import { html, useAnswer, useEffect, useInterval, useRef, useState } from "../ui.js";
 import { elapsed } from "../describe.js";
 
 
 function useMoved(prediction) {
-  const seen = useRef([]);
-  if (prediction && seen.current.at(-1) !== prediction) seen.current.push(prediction);
+  const seen = useRef(null);
+  if (prediction) seen.current ??= { first: prediction, since: now() };
   return seen.current;
 }
 
 function Why({ explanation }) {
   const moved = useMoved(explanation.predicted_start);
   const { total, ...scores } = explanation.scores;
-  const first = moved[0];
   return html`<${Section} title="Why it waits">
     <div class="why">
       <div>
@@ -31,7 +31,7 @@ function Why({ explanation }) {
           ["Place in the queue", explanation.rank === null ? "not in the queue" : explanation.rank],
           ["Predicted start", explanation.predicted_start ? html`<${Time} at=${explanation.predicted_start} />` : "not known"],
           ["On", explanation.predicted_nodes.length ? fold(explanation.predicted_nodes) : ""],
-          ["Prediction when you opened this", moved.length > 1 ? html`<${Time} at=${first} />, ${shifted(first, explanation.predicted_start)}` : ""],
+          ["How it moved", moved && explanation.predicted_start ? html`${shifted(moved.first, explanation.predicted_start)} <span class="quiet">since <${Time} at=${new Date(moved.since).toISOString()} withSeconds />, when you opened this page</span>` : ""],
         ]} />
       </div>
       <div>${total === undefined ? null : html`
@@ -43,7 +43,7 @@ function Why({ explanation }) {
 
 function shifted(from, to) {
   const by = (Date.parse(to) - Date.parse(from)) / 1000;
-  return by === 0 ? "unmoved" : `${clock(Math.abs(by))} ${by > 0 ? "later" : "earlier"} now`;
+  return by === 0 ? "not" : `${clock(Math.abs(by))} ${by > 0 ? "later" : "earlier"}`;
 }
 
 const Story = ({ story }) => html`<${Section} title="Story"><ol class="story">
@@ -51,13 +51,13 @@ const Story = ({ story }) => html`<${Section} title="Story"><ol class="story">
 </ol><//>`;
 
 function Tasks({ group }) {
-  const { data, error, reload } = useAnswer(() => get("/allocations", { group: group.id, all: true, limit: 2000 }), [group.id]);
+  const { data, error, reload } = useAnswer(() => tasksOf(group.id), [group.id]);
   useEffect(() => onChange((change) => change.group_id === group.id && reload()), [group.id]);
-  const tasks = (data?.items ?? []).slice().sort((one, other) => one.task_index - other.task_index);
+  const tasks = data ?? [];
   const { size, pending, running, completed, failed, cancelled } = group.tasks;
   return html`<${Section} title="Tasks" more=${html`<span class="quiet small">${size} tasks: ${completed} completed, ${failed} failed, ${cancelled} cancelled, ${running} running, ${pending} waiting</span>`}>
     <${Problem} error=${error} />
-    <div class="tasks" role="list">${tasks.map((task) => html`<span role="listitem" key=${task.id}><a class=${toneOf(task.state)} href=${`/allocations/${task.id}`} title=${`${task.task_index}: ${task.state}`} aria-label=${`Task ${task.task_index}: ${task.state}`}></a></span>`)}</div>
+    <${Grid} tasks=${tasks} />
     ${size > tasks.length && tasks.length ? html`<p class="quiet small">${plural(size - tasks.length, "more task")}: search for group:${group.id}</p>` : null}
   <//>`;
 }
@@ -110,7 +110,7 @@ function facts(allocation) {
 export default function Allocation({ id, rest, who }) {
   if (rest[1] === "terminal") return html`<${TerminalPage} id=${id} />`;
   const { data: allocation, error, reload } = useAnswer(() => get(at("allocations", id), { details: true }), [id]);
-  const waits = allocation && (allocation.state === "Pending" || allocation.tasks?.pending > 0);
+  const waits = allocation && (["Pending", "Suspended"].includes(allocation.state) || allocation.tasks?.pending > 0);
   const explained = useAnswer(() => (waits ? get(`${at("allocations", id)}/explanation`) : Promise.resolve(null)), [id, allocation?.state]);
   const [asked, setAsked] = useState("");
   const [, tick] = useState(0);

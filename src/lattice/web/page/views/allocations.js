@@ -5,6 +5,7 @@ import { useAllocations } from "../list.js";
 import { CommandLine, Empty, Heading, Problem, State } from "../parts/basics.js";
 import { OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
 import { Row, Rows, useNarrow } from "../parts/rows.js";
+import { Grid, unfolded, useTasks } from "../parts/tasks.js";
 import { go, setQuery } from "../router.js";
 import { asCommand, understand, WORDS } from "../search.js";
 import { html, useCallback, useInterval, useMemo, useState } from "../ui.js";
@@ -39,20 +40,25 @@ function Search({ text, problems, who }) {
   </form>`;
 }
 
-function drawRow({ row, place, at, columns, isNarrow, isChosen, isCursor, choose }) {
+function drawRow({ row, place, at, columns, isNarrow, isChosen, isCursor, isOpen, choose, toggle }) {
+  if (row.piece) return drawPiece({ row, place, at });
   const box = html`<span role="cell" class="pick"><input type="checkbox" checked=${isChosen} onChange=${() => choose(row.id)} aria-label=${`Choose ${row.id}`} /></span>`;
   const kind = `row${isChosen ? " chosen" : ""}${isCursor ? " cursor" : ""}`;
+  const turn = row.tasks ? html`<button type="button" class="plain fold" aria-expanded=${String(isOpen)} aria-label=${`Tasks of ${row.id}`} onClick=${() => toggle(row.id)}>${isOpen ? "▾" : "▸"}</button>` : null;
   if (isNarrow) {
     return html`<div class=${`${kind} card`} role="row" aria-rowindex=${at + 2} style=${place}>
       ${box}
-      <span role="cell"><a href=${`/allocations/${row.id}`}>${row.id}</a> ${row.name || html`<span class="quiet">no name</span>`}<br /><span class="quiet small">${row.user} · ${nodesText(row)}${whatIs(row) ? ` · ${whatIs(row)}` : ""}</span></span>
+      <span role="cell">${turn}<a href=${`/allocations/${row.id}`}>${row.id}</a> ${row.name || html`<span class="quiet">no name</span>`}<br /><span class="quiet small">${row.user} · ${nodesText(row)}${whatIs(row) ? ` · ${whatIs(row)}` : ""}</span></span>
       <span role="cell" class="right"><${State} state=${row.state} /><br /><span class="quiet small">${clock(elapsed(row))}</span></span>
     </div>`;
   }
   return html`<div class=${kind} role="row" aria-rowindex=${at + 2} style=${{ ...place, gridTemplateColumns: template(columns) }}>
-    ${box}${columns.map((name) => html`<span role="cell" key=${name} class=${COLUMNS[name].isRight ? "right" : null}>${COLUMNS[name].show(row)}</span>`)}
+    ${box}${columns.map((name, nth) => html`<span role="cell" key=${name} class=${COLUMNS[name].isRight ? "right" : null}>${nth ? null : turn}${COLUMNS[name].show(row)}</span>`)}
   </div>`;
 }
+
+const drawPiece = ({ row, place, at }) => html`<div class="row piece" role="row" aria-rowindex=${at + 2} style=${place}>
+  <span role="cell">${row.more ? html`<a href=${`/allocations?q=group:${row.under}+all`}>${plural(row.more, "more task")}</a>` : html`<${Grid} tasks=${row.piece} />`}</span></div>`;
 
 const template = (columns) => `18px ${columns.map((name) => COLUMNS[name].width).join(" ")}`;
 
@@ -72,13 +78,19 @@ export default function Allocations({ who, query }) {
     next.has(id) ? next.delete(id) : next.add(id);
     return next;
   }), []);
-  const rows = list.rows;
+  const open = useMemo(() => (query.get("open") ?? "").split(",").filter(Boolean), [query.get("open")]);
+  const toggle = useCallback((id) => setQuery({ open: (open.includes(id) ? open.filter((each) => each !== id) : [...open, id]).join() }), [open]);
+  const known = useTasks(open);
+  const rows = useMemo(() => unfolded(list.rows, open, known, isNarrow ? 16 : 40), [list.rows, open, known, isNarrow]);
   const selected = rows.filter((row) => chosen.has(row.id));
   const orders = [...new Set(selected.flatMap(ordersFor))];
   const onKey = (event) => {
     const move = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (event.target.tagName === "INPUT") return;
     if (move) (event.preventDefault(), setCursor((before) => Math.max(0, Math.min(rows.length - 1, before + move))));
+    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
+      if (rows[cursor]?.tasks && open.includes(rows[cursor].id) === (event.key === "ArrowLeft")) (event.preventDefault(), toggle(rows[cursor].id));
+    } else if (rows[cursor]?.piece) return;
     else if (event.key === "Enter" && rows[cursor]) go(`/allocations/${rows[cursor].id}`);
     else if (event.key === " " && rows[cursor]) (event.preventDefault(), choose(rows[cursor].id));
     else if (event.key === "x" && rows[cursor]) (setChosen(new Set([rows[cursor].id])), setAsked("cancel"));
@@ -100,7 +112,7 @@ export default function Allocations({ who, query }) {
     ${rows.length || list.isLoading
       ? html`<div class=${isNarrow ? "list" : "list wide"} style=${isNarrow ? null : { "--columns": template(columns) }}>
           <${Rows} rows=${rows} height=${isNarrow ? 56 : 36} label="Allocations" total=${list.total} onEnd=${list.more} onKey=${onKey} cursor=${cursor} head=${head}
-            row=${(row, at, place) => html`<${Row} key=${row.id} draw=${drawRow} ...${{ row, at, place, columns, isNarrow, choose }} second=${row.started_at && !row.completed_at ? second : 0} isChosen=${chosen.has(row.id)} isCursor=${at === cursor} />`} />
+            row=${(row, at, place) => html`<${Row} key=${row.id} draw=${drawRow} ...${{ row, at, place, columns, isNarrow, choose, toggle }} isOpen=${open.includes(row.id)} second=${row.started_at && !row.completed_at ? second : 0} isChosen=${chosen.has(row.id)} isCursor=${at === cursor} />`} />
         </div>`
       : list.error ? null : html`<${Empty}>Nothing matches. ${text ? html`<a href="/allocations">Show all</a>` : html`<a href="/submit">Submit something</a>`}<//>`}
     <${CommandLine} line=${asCommand(text, who.user)} />

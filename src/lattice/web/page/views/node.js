@@ -8,22 +8,24 @@ import { isOperator } from "../session.js";
 import { html, useAnswer, useEffect, useInterval, useState } from "../ui.js";
 import { DrainDialog } from "./nodes.js";
 
-// Which run holds which core; a node that is held whole has no numbers.
-function Cores({ node, usage }) {
+// Which run holds which core or GPU; a node that is held whole has no numbers.
+function Devices({ label, count, owned, usage }) {
   const held = new Map();
   const runs = usage?.runs ?? [];
-  runs.forEach((run, place) => run.cpus.forEach((cpu) => held.set(cpu, { run, place })));
-  const whole = runs.find((run) => !run.cpus.length);
-  return html`<div class="cores" role="list" aria-label="CPUs">
-    ${Array.from({ length: Math.min(node.cpus, 1024) }, (_, cpu) => {
-      const owner = held.get(cpu) ?? (whole ? { run: whole, place: 0 } : null);
-      return html`<span role="listitem" key=${cpu} class=${owner ? `core held hue${owner.place % 4}` : "core"} title=${owner ? `CPU ${cpu}: ${owner.run.id}` : `CPU ${cpu}: free`}><span class="off-screen">CPU ${cpu}: ${owner ? owner.run.id : "free"}</span></span>`;
+  runs.forEach((run, place) => owned(run).forEach((number) => held.set(number, { run, place })));
+  const whole = runs.find((run) => !run.cpus.length && !run.gpus.length);
+  return html`<div class="cores" role="list" aria-label=${`${label}s`}>
+    ${Array.from({ length: Math.min(count, 1024) }, (_, number) => {
+      const owner = held.get(number) ?? (whole ? { run: whole, place: 0 } : null);
+      const text = `${label} ${number}: ${owner ? owner.run.id : "free"}`;
+      return html`<span role="listitem" key=${number} class=${`core${label === "GPU" ? " gpu" : ""}${owner ? ` held hue${owner.place % 4}` : ""}`} title=${text}><span class="off-screen">${text}</span></span>`;
     })}
   </div>`;
 }
 
 const Work = ({ node, usage }) => html`<${Section} title="Work">
-  <${Cores} node=${node} usage=${usage} />
+  <${Devices} label="CPU" count=${node.cpus} owned=${(run) => run.cpus} usage=${usage} />
+  ${node.gpus ? html`<${Devices} label="GPU" count=${node.gpus} owned=${(run) => run.gpus} usage=${usage} />` : null}
   ${node.allocations.length ? html`<table class="plain"><thead><tr><th>Allocation</th><th>CPUs</th><th>GPUs</th></tr></thead><tbody>
     ${node.allocations.map((id) => {
       const run = usage?.runs.find((each) => each.id === id);

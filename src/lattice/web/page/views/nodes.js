@@ -17,10 +17,19 @@ const MODES = {
   held: { title: "Held", share: (node) => (node.cpus ? 1 - node.free.cpus / node.cpus : null), says: (node) => `${node.cpus - node.free.cpus} of ${node.cpus} CPUs held` },
   heat: { title: "Heat", share: (node) => (node.vitals?.temperature_c == null ? null : node.vitals.temperature_c / HOTTEST_C), says: (node) => (node.vitals?.temperature_c == null ? "not measured" : `${node.vitals.temperature_c} °C`) },
   conformance: { title: "Conformance", tone: (node) => ({ baseline: "run", conforming: "run", drifted: "bad", drift: "bad" })[node.conformance] ?? "off", says: (node) => node.conformance || "not known" },
+  topology: { title: "Topology", tone: (node) => (node.group ? `hue${hueOf(node.group)}` : "off"), says: (node) => (node.group ? `group ${node.group}` : "in no group") },
 };
+
+// Neighbouring groups differ; the name of each stands above its nodes.
+const hues = new Map();
+function hueOf(group) {
+  if (!hues.has(group)) hues.set(group, hues.size % 4);
+  return hues.get(group);
+}
 
 const LEGEND = {
   state: [["free", "free"], ["held", "in use"], ["warn", "draining, drained, degraded"], ["bad", "down, failed"], ["wait", "booting"], ["off", "unknown"]],
+  topology: [["off", "in no group"]],
   conformance: [["run", "as its baseline"], ["bad", "drifted"], ["off", "not known"]],
 };
 

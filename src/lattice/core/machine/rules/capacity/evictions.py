@@ -13,6 +13,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import lending, sensitive
+from lattice.core.machine.rules.checkpoints.asking import before_stop, let_go
 from lattice.core.machine.rules.kept_nodes import fits_beside, without
 from lattice.core.machine.rules.work import placement, quotas, reservations
 from lattice.core.machine.rules.work.tasks import materialise
@@ -21,6 +22,7 @@ from lattice.core.model.capacity.lending import lending_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState, Share
 from lattice.core.model.work.allocations import Allocation, AllocationState, StopIntent
+from lattice.core.model.work.checkpoints import CheckpointReason
 from lattice.core.model.work.evictions import (
     KEEP_MS,
     Eviction,
@@ -36,6 +38,7 @@ from lattice.core.model.work.evictions import (
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_SHARERS = 64  # allocations that one reclaimed node may be shared by
+_MOVING = (ev.AllocationStopping, ev.AllocationEnded, ev.AllocationRequeued)  # what takes a victim on
 # A node in another state takes no work soon; one that is Degraded may be Ready again in a moment.
 _HOPEFUL = (NodeState.READY, NodeState.DEGRADED)
 
@@ -63,17 +66,29 @@ def evict(state: State, command: cmd.EvictAllocations, at: int) -> Events | Reje
     if refusal is not None:
         return refusal
     grace_s = lending_of(state.vclusters[preemptor.vcluster]).return_grace_s
-    due_at = at + grace_s * 1000 if command.reason is EvictionReason.RECLAIM and grace_s else 0
-    phase = VictimPhase.WARNED if due_at else VictimPhase.STOPPING
+    grace_ms = int(grace_s * 1000) if command.reason is EvictionReason.RECLAIM else 0
+    taken = [_taken(state, victim, at, grace_ms) for victim in victims]
     eviction = Eviction(
         number=command.number,
         run=command.run,
-        victims=tuple(Victim(number=each.number, run=each.run, phase=phase, due_at=due_at) for each in victims),
+        victims=tuple(victim for victim, _ in taken),
         shares=command.shares,
         at=at,
         reason=command.reason,
     )
-    return (*released, ev.EvictionBegan(eviction=eviction), *(() if due_at else map(_stopping, eviction.victims)))
+    begun = (event for _, event in taken if event is not None)
+    return (*released, ev.EvictionBegan(eviction=eviction), *begun)
+
+
+def _taken(state: State, record: Allocation, at: int, grace_ms: int) -> tuple[Victim, ev.AnyEvent | None]:
+    """How far the victim is to begin with: it writes a checkpoint first if it can; one that is warned has until its time is over."""
+    asked = before_stop(state, record, CheckpointReason.PREEMPTION, at, within_ms=grace_ms)
+    victim = Victim(number=record.number, run=record.run)
+    if grace_ms:
+        return replace(victim, phase=VictimPhase.WARNED, due_at=at + grace_ms), asked
+    if asked is not None:
+        return replace(victim, phase=VictimPhase.CHECKPOINTING), asked
+    return victim, _stopping(victim)
 
 
 def _stopping(victim: Victim) -> ev.AllocationStopping:
@@ -87,7 +102,7 @@ def stop_victims(state: State, command: cmd.StopVictims, at: int) -> Events | Re
     due = [each for each in victims if each.phase is VictimPhase.WARNED and each.due_at <= at]
     if eviction is None or not due:
         return _stale(f"no warning of {allocation_id(command.number)} is over")
-    ending = [each for each in due if state.allocations[each.number].state is AllocationState.RUNNING]
+    ending = [each for each in due if state.allocations[each.number].is_running]
     changed = replace(
         eviction, victims=tuple(replace(v, phase=VictimPhase.STOPPING) if v in due else v for v in victims)
     )
@@ -188,17 +203,30 @@ def settle(state: State, events: Events, at: int) -> Events:
     if not registry.records:
         return ()
     ended: dict[int, str] = {}
-    gone: dict[int, set[int]] = {}
+    moved: dict[int, dict[int, VictimPhase]] = {}
     for event in events:
         for number, why in _ends(state, event):
             ended.setdefault(number, why)
-        if isinstance(event, ev.AllocationEnded | ev.AllocationRequeued) and event.number in registry.takers:
-            gone.setdefault(registry.takers[event.number], set()).add(event.number)
-    changed = (_with_gone(registry.records[number], left, at) for number, left in gone.items() if number not in ended)
+        if isinstance(event, _MOVING) and event.number in registry.takers:
+            phase = VictimPhase.STOPPING if isinstance(event, ev.AllocationStopping) else VictimPhase.GONE
+            moved.setdefault(registry.takers[event.number], {})[event.number] = phase
+    changed = [
+        (registry.records[number], _with_phases(registry.records[number], phases, at))
+        for number, phases in moved.items()
+        if number not in ended
+    ]
     return (
         *(ev.EvictionEnded(number=number, why=why) for number, why in ended.items()),
-        *(ev.EvictionChanged(eviction=eviction) for eviction in changed),
+        *(event for number in ended for event in _let_go(state, registry.records[number])),
+        *(ev.EvictionChanged(eviction=new) for old, new in changed if new != old),
     )
+
+
+def _let_go(state: State, eviction: Eviction) -> Iterator[ev.AnyEvent]:
+    """Victims that only write a checkpoint so far continue after it."""
+    for victim in eviction.victims:
+        if victim.phase in (VictimPhase.WARNED, VictimPhase.CHECKPOINTING):
+            yield from let_go(state.allocations[victim.number])
 
 
 def _ends(state: State, event: ev.AnyEvent) -> Iterator[tuple[int, str]]:
@@ -220,10 +248,8 @@ def _ends(state: State, event: ev.AnyEvent) -> Iterator[tuple[int, str]]:
             return
 
 
-def _with_gone(eviction: Eviction, left: set[int], at: int) -> Eviction:
-    victims = tuple(
-        replace(victim, phase=VictimPhase.GONE) if victim.number in left else victim for victim in eviction.victims
-    )
+def _with_phases(eviction: Eviction, phases: dict[int, VictimPhase], at: int) -> Eviction:
+    victims = tuple(replace(victim, phase=phases.get(victim.number, victim.phase)) for victim in eviction.victims)
     is_free = all(victim.phase is VictimPhase.GONE for victim in victims)
     changed: Eviction = replace(eviction, victims=victims, freed_at=at if is_free else 0)
     return changed

@@ -1,8 +1,8 @@
 """Requests for checkpoints, what nodes say of them, and what each comes to.
 
 One request at a time per allocation. It is complete when every node that could answer is done and the MANIFEST is in place; one node
-that failed fails it. Neither end changes anything about the work itself, which continues. A request outlives the order to stop
-the work: what is complete before the last process has gone counts. See docs/architecture/checkpoints.md.
+that failed fails it. After either end the work continues, unless it was asked because it is to be stopped. A request outlives the
+order to stop the work: what is complete before the last process has gone counts. See docs/architecture/checkpoints.md.
 """
 
 from msgspec.structs import replace
@@ -10,20 +10,17 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.checkpoints.asking import after_checkpoint, opened
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.checkpoints import (
     MAX_MESSAGE,
-    ROOT,
-    TIMEOUT_S,
     Checkpoint,
     CheckpointPhase,
     NodeCheckpoint,
     OpenCheckpoint,
-    base_directory,
 )
 
 Events = tuple[ev.AnyEvent, ...]
@@ -42,22 +39,9 @@ def request(state: State, command: cmd.RequestCheckpoint, actor: str, at: int) -
         return record
     if record.checkpoints.open is not None:
         return ()
-    root = setting_value(state.settings, ROOT)
-    if not root:
+    checkpoint = opened(state, record, command.reason, at, "" if actor == record.user else actor)
+    if checkpoint is None:
         return no_root()
-    label = allocation_id(record.number)
-    n = record.checkpoints.last_n + 1
-    timeout_s = float(setting_value(state.settings, TIMEOUT_S))
-    checkpoint = OpenCheckpoint(
-        n=n,
-        run=record.run,
-        path=f"{base_directory(root, record.tenant, record.project, label)}/{n}",
-        asked_at=at,
-        deadline_at=at + int(timeout_s * 1000),
-        reason=command.reason,
-        nodes=tuple(NodeCheckpoint(node=node) for node in dict.fromkeys(record.nodes)),
-        by="" if actor == record.user else actor,
-    )
     return (ev.CheckpointRequested(number=record.number, checkpoint=checkpoint),)
 
 
@@ -71,11 +55,7 @@ def _running(state: State, command: cmd.RequestCheckpoint) -> Allocation | Rejec
     if command.run and record.run != command.run:
         return Rejected(code="stale", message=f"{label} is not at run {command.run}")
     if record.checkpoints.way is None:
-        return Rejected(
-            code="conflict",
-            message=f"{label} was submitted without --checkpoint: it cannot be asked for one",
-            hint="Submit it with --checkpoint=signal or --checkpoint=shmem.",
-        )
+        return not_checkpointable(record)
     if next_allocation_state(record.state, AllocationTrigger.CHECKPOINT) is None:
         return Rejected(code="conflict", message=f"{label} is {record.state}; only running work writes checkpoints")
     if record.paused_at:
@@ -83,6 +63,14 @@ def _running(state: State, command: cmd.RequestCheckpoint) -> Allocation | Rejec
             code="conflict", message=f"{label} is suspended and cannot answer", hint=f"lattice resume {label}"
         )
     return record
+
+
+def not_checkpointable(record: Allocation) -> Rejected:
+    return Rejected(
+        code="conflict",
+        message=f"{allocation_id(record.number)} was submitted without --checkpoint: it cannot be asked for one",
+        hint="Submit it with --checkpoint=signal or --checkpoint=shmem.",
+    )
 
 
 def no_root() -> Rejected:
@@ -110,22 +98,22 @@ def report(state: State, command: cmd.ReportCheckpoint, at: int) -> Events:
         message=command.message[:MAX_MESSAGE],
     )
     nodes = tuple(said if each.node == said.node else each for each in checkpoint.nodes)
-    return _judge(record, replace(checkpoint, nodes=nodes), at)
+    return _judge(state, record, replace(checkpoint, nodes=nodes), at)
 
 
-def _judge(record: Allocation, checkpoint: OpenCheckpoint, at: int) -> Events:
+def _judge(state: State, record: Allocation, checkpoint: OpenCheckpoint, at: int) -> Events:
     nodes = checkpoint.nodes
     failed = next((each for each in nodes if each.phase is _P.FAILED), None)
     if failed is not None:
-        return _end(record, checkpoint, at, message=f"node {failed.node}: {failed.message or 'it failed'}")
+        return _end(state, record, checkpoint, at, message=f"node {failed.node}: {failed.message or 'it failed'}")
     if any(each.phase is _P.ASKED for each in nodes):
         return (ev.CheckpointAdvanced(number=record.number, nodes=nodes),)
     if any(each.phase is _P.SEALED for each in nodes):
-        return _end(record, checkpoint, at)
+        return _end(state, record, checkpoint, at)
     if any(each.phase is _P.DONE for each in nodes):
         return (ev.CheckpointAdvanced(number=record.number, nodes=nodes),)
     why = next((each.message for each in nodes if each.message), "none of its processes could answer")
-    return _end(record, checkpoint, at, message=why, is_unheard=True)
+    return _end(state, record, checkpoint, at, message=why, is_unheard=True)
 
 
 def expire(state: State, command: cmd.ExpireCheckpoint, at: int) -> Events | Rejected:
@@ -135,11 +123,17 @@ def expire(state: State, command: cmd.ExpireCheckpoint, at: int) -> Events | Rej
     if record is None or checkpoint is None or checkpoint.n != command.n:
         label = allocation_id(command.number)
         return Rejected(code="stale", message=f"{label} is not at checkpoint {command.n}")
-    return _end(record, checkpoint, at, message=command.message[:MAX_MESSAGE])
+    return _end(state, record, checkpoint, at, message=command.message[:MAX_MESSAGE])
 
 
 def _end(
-    record: Allocation, checkpoint: OpenCheckpoint, at: int, *, message: str = "", is_unheard: bool = False
+    state: State,
+    record: Allocation,
+    checkpoint: OpenCheckpoint,
+    at: int,
+    *,
+    message: str = "",
+    is_unheard: bool = False,
 ) -> Events:
     wrote = [each for each in checkpoint.nodes if each.phase in (_P.DONE, _P.SEALED)]
     ended = Checkpoint(
@@ -162,4 +156,5 @@ def _end(
         state=AllocationState.RUNNING if is_active else record.state,
         is_unheard=is_unheard,
     )
-    return (done,)
+    follows = after_checkpoint(state, record, checkpoint, is_complete=not message) if is_active else ()
+    return (done, *follows)

@@ -10,6 +10,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, instances, node_wipes
+from lattice.core.machine.rules.checkpoints.asking import before_stop
 from lattice.core.machine.rules.node_moves import is_automatic, moved, not_found, then_emptied
 from lattice.core.machine.rules.nodes import hints as node_hints
 from lattice.core.machine.rules.work import runs
@@ -19,8 +20,10 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.work.allocations import AllocationState, PartPhase, StopIntent
+from lattice.core.model.work.checkpoints import CheckpointReason
 
 Events = tuple[ev.AnyEvent, ...]
+_Ending = ev.AllocationStopping | ev.PartChanged | ev.RolloutChanged | ev.CheckpointRequested | ev.CheckpointRevised
 MAX_BOOTS = 3  # consecutive failed boots before the node counts as failed
 
 
@@ -196,7 +199,7 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
     return (moved(node, NodeTrigger.ENABLE, actor=actor, note=command.reason),)
 
 
-def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected:
+def drain(state: State, command: cmd.DrainNode, actor: str, at: int = 0) -> Events | Rejected:
     """Wanted from now on, whatever becomes of the node meanwhile; work that runs there may end, unless it is urgent.
 
     A repeated order changes nothing, with one exception: a person takes over a drain that a program ordered.
@@ -205,7 +208,7 @@ def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected
     if node is None:
         return not_found(state, command.node)
     trigger = NodeTrigger.DRAIN_URGENT if command.urgent else NodeTrigger.DRAIN
-    ended = _ended_urgently(state, node) if command.urgent else ()
+    ended = _ended_urgently(state, node, at) if command.urgent else ()
     why, by = node.drain_words if node.drain_wanted else ("", "")
     is_news = not node.drain_wanted or _is_news(command, actor, why, by)
     if not is_news and not ended and node.state is not NodeState.BOOTING:
@@ -230,17 +233,23 @@ def _is_news(command: cmd.DrainNode, actor: str, why: str, by: str) -> bool:
     return not is_automatic(actor) and (is_automatic(by) or command.reason not in ("", why))
 
 
-def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping | ev.PartChanged, ...]:
-    """What runs there is ended after its grace, wherever else it runs, and queued again; an instance of a service leaves alone."""
-    ended: list[ev.AllocationStopping | ev.PartChanged] = []
+def _ended_urgently(state: State, node: Node, at: int) -> tuple[_Ending, ...]:
+    """What runs there is ended after its grace, wherever else it runs, and queued again; an instance of a service leaves alone.
+
+    Work that can write a checkpoint does so first; a repeated order ends at once what still writes.
+    """
+    ended: list[_Ending] = []
     for number in sorted(node.holders()):
         record = state.allocations[number]
         part = next((each for each in record.parts if each.node == node.id), None)
         if part is not None and instances.can_leave(record, node.id):
-            if part.phase is not PartPhase.LEAVING:
+            if part.phase is not PartPhase.LEAVING or record.is_renewed(node.id):
                 ended += instances.leaving(record, part, f"node {node.id} was drained urgently")
         elif record.state is not AllocationState.STOPPING:
-            ended.append(ev.AllocationStopping(number=number, intent=StopIntent.DRAIN, lost_node=node.id))
+            is_open = record.checkpoints.open
+            is_asked = is_open is not None and is_open.stops and is_open.reason is CheckpointReason.DRAIN
+            asked = None if is_asked else before_stop(state, record, CheckpointReason.DRAIN, at, lost_node=node.id)
+            ended.append(asked or ev.AllocationStopping(number=number, intent=StopIntent.DRAIN, lost_node=node.id))
     return tuple(ended)
 
 

@@ -14,7 +14,7 @@ from lattice.core.machine.rules.work.placement import check_nodes
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import PartTrigger, next_part_phase
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import ACTIVE, INSTANCE_SHIFT, Allocation, Part, PartPhase
+from lattice.core.model.work.allocations import ACTIVE, INSTANCE_SHIFT, Allocation, AllocationState, Part, PartPhase
 
 Events = tuple[ev.AnyEvent, ...]
 
@@ -24,11 +24,13 @@ def grow(state: State, command: cmd.GrowAllocation, at: int) -> Events | Rejecte
     found = _running(state, command.number, command.run)
     if isinstance(found, Rejected):
         return found
-    most = max(found.request.nodes, found.request.max_nodes)
+    most = found.most_nodes
     size = command.size or found.size
     if len(found.shares) >= size or size > most:
         message = f"{allocation_id(found.number)} has {len(found.shares)} nodes and should have {size}, at most {most}"
         return Rejected(code="stale", message=message)
+    if command.size and found.state is AllocationState.CHECKPOINTING:
+        return Rejected(code="stale", message=f"{allocation_id(found.number)} writes a checkpoint")
     shares = (command.share,)
     if command.share.node in found.nodes:
         return Rejected(code="stale", message=f"{allocation_id(found.number)} has node {command.share.node} already")
@@ -66,7 +68,12 @@ def shrink(state: State, command: cmd.ShrinkAllocation) -> Events | Rejected:
             message=f"node {command.node} has the last instance of {allocation_id(found.number)}",
             hint=f"`lattice cancel {allocation_id(found.number)}` ends it.",
         )
-    if part.phase is PartPhase.LEAVING:
+    if found.scaling is not None and not command.replace and found.size <= found.scaling.min_nodes:
+        return Rejected(
+            code="stale",
+            message=f"{allocation_id(found.number)} has its minimum of {found.scaling.min_nodes} nodes",
+        )
+    if part.phase is PartPhase.LEAVING and not found.is_renewed(part.node):
         return ()
     left = leaving(found, part, command.reason)
     return left if command.replace else (ev.InstancesWanted(number=found.number, wanted=found.size - 1), *left)

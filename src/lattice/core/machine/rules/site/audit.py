@@ -12,7 +12,9 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.nodes import drift
+from lattice.core.machine.rules.site import upgrades
 from lattice.core.machine.rules.site.changes import Change, described
+from lattice.core.machine.rules.work import watching
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import DownCause
@@ -99,6 +101,8 @@ _Administrative = (
     | cmd.SetBaseline
     | cmd.UnsetBaseline
     | cmd.RaiseLevel
+    | cmd.BeginUpgrade
+    | cmd.TurnUpgrade
 )
 
 
@@ -123,6 +127,7 @@ def notes_of(
         notes = (replace(note, detail=described(changed, MAX_DETAIL)) if changed else note,)
     elif events and isinstance(command, _NodeOrder):
         notes = _ordered(command, actor)
+    notes += watching.notes_of(state, events, actor)
     notes += drift.notes_of(state, events) + node_wipes.notes_of(state, events) + _admissions(state, envelope, events)
     if not state.audit.sensitive:
         return notes
@@ -169,6 +174,8 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return AuditNote(kind="setting.set", actor=actor, subject=command.key, detail=command.value)
         case cmd.RaiseLevel():
             return AuditNote(kind="upgrade.finalize", actor=actor, subject=f"level {command.level}")
+        case cmd.BeginUpgrade() | cmd.TurnUpgrade():
+            return upgrades.order_note(command, actor)
         case cmd.AddAuditKey():
             detail = f"server {command.key.server}"
             return AuditNote(kind="audit.key", actor=actor, subject=command.key.id, detail=detail)

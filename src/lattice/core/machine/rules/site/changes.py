@@ -4,6 +4,7 @@ From level 2 on: older servers did not say it, and their logs must give the same
 """
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -57,6 +58,8 @@ def _record(state: State, command: cmd.DeleteRecord) -> Struct | None:
             return state.vclusters.get(command.name)
         case Deletable.NODE:
             return None
+        case _:
+            assert_never(command.what)
 
 
 def _fields(old: Struct | None, new: Struct | None) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.checkpoints.requests import not_checkpointable
 from lattice.core.machine.rules.work import ranges, revisions
 from lattice.core.machine.rules.work.submission import check_walltime
 from lattice.core.machine.rules.work.tags import changed_tags, check_tags
@@ -74,17 +75,19 @@ def _held_by_operator(number: int) -> Rejected:
     )
 
 
-def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
+def requeue(state: State, command: cmd.RequeueAllocation, at: int) -> Events | Rejected:
     """Ends the present run and runs again under the same id; terminal states never change."""
     group = state.groups.get(command.number)
     if group is not None:
-        return ranges.requeue_tasks(state, group, ranges.everything(group), hold=command.hold)
+        return ranges.requeue_tasks(state, group, ranges.everything(group), command, at)
     allocation = state.find(command.number)
     if allocation is None:
         return _not_found(command.number)
     if not _can_requeue(allocation):
         return _conflict(allocation, f"is {allocation.state}; only starting or running allocations can be requeued")
-    return ranges.requeue_one(allocation, hold=command.hold)
+    if command.checkpoint and allocation.checkpoints.way is None:
+        return not_checkpointable(allocation)
+    return ranges.requeue_one(state, allocation, command, at)
 
 
 def _can_requeue(allocation: Allocation) -> bool:

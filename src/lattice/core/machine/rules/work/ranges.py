@@ -7,6 +7,8 @@ their own have events of their own. See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.checkpoints.asking import before_stop
+from lattice.core.machine.rules.checkpoints.requests import not_checkpointable
 from lattice.core.machine.rules.work import runs
 from lattice.core.machine.rules.work.tasks import live_tasks
 from lattice.core.machine.state import State
@@ -15,6 +17,7 @@ from lattice.core.model import intervals
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import Allocation, AllocationState, Hold, RequeuePolicy, StopIntent, TaskGroup
+from lattice.core.model.work.checkpoints import CheckpointReason
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_PIECES = 1_000
@@ -38,9 +41,9 @@ def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
     return release_tasks(state, group, command.positions, as_operator=command.as_operator)
 
 
-def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
+def requeue(state: State, command: cmd.RequeueAllocation, at: int) -> Events | Rejected:
     group = _group(state, command.number, command.positions)
-    return group if isinstance(group, Rejected) else requeue_tasks(state, group, command.positions, hold=command.hold)
+    return group if isinstance(group, Rejected) else requeue_tasks(state, group, command.positions, command, at)
 
 
 def cancel_tasks(state: State, group: TaskGroup, wanted: Intervals, actor: str) -> Events | Rejected:
@@ -67,7 +70,9 @@ def cancel_one(state: State, task: Allocation, actor: str) -> Events:
         return ()
     if next_allocation_state(task.state, AllocationTrigger.STOP) is not None:
         by = _another(state, task, actor)
-        return (ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL, by=by),)
+        # The first cancel ends the processes and lets results be copied; the second ends the copying too.
+        abandons = task.stages_out and task.intent is StopIntent.CANCEL
+        return (ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL, by=by, abandons=abandons),)
     return (runs.cancelled(task, _another(state, task, actor)),)
 
 
@@ -145,8 +150,12 @@ def _held_now(group: TaskGroup, held: Intervals, by_operator: Intervals) -> ev.T
     return ev.TaskGroupHeld(group=group.number, hold=Hold.NONE, held=held, held_by_operator=by_operator)
 
 
-def requeue_tasks(state: State, group: TaskGroup, wanted: Intervals, *, hold: bool) -> Events | Rejected:
+def requeue_tasks(
+    state: State, group: TaskGroup, wanted: Intervals, command: cmd.RequeueAllocation, at: int
+) -> Events | Rejected:
     """Ends the present runs of those that run, and runs them again."""
+    if command.checkpoint and group.template.checkpoints.way is None:
+        return not_checkpointable(group.template)
     running = [
         task
         for task in live_tasks(state, group)
@@ -154,12 +163,14 @@ def requeue_tasks(state: State, group: TaskGroup, wanted: Intervals, *, hold: bo
     ]
     if not running:
         return _nothing(group, wanted, "has no running task", "none of these tasks is running")
-    return tuple(event for task in running for event in requeue_one(task, hold=hold))
+    return tuple(event for task in running for event in requeue_one(state, task, command, at))
 
 
-def requeue_one(task: Allocation, *, hold: bool) -> Events:
-    stopping = ev.AllocationStopping(number=task.number, intent=StopIntent.REQUEUE)
-    return (ev.AllocationHeld(number=task.number, hold=Hold.USER), stopping) if hold else (stopping,)
+def requeue_one(state: State, task: Allocation, command: cmd.RequeueAllocation, at: int) -> Events:
+    """Ends the present run, after a checkpoint if that is asked for and its processes run."""
+    asked = before_stop(state, task, CheckpointReason.REQUEUE, at) if command.checkpoint else None
+    begun = asked or ev.AllocationStopping(number=task.number, intent=StopIntent.REQUEUE)
+    return (ev.AllocationHeld(number=task.number, hold=Hold.USER), begun) if command.hold else (begun,)
 
 
 def check_concurrency(group: TaskGroup | None, command: cmd.UpdateAllocation) -> Rejected | None:

@@ -29,6 +29,7 @@ from lattice.core.model.work.allocations import (
     Restart,
     StopIntent,
 )
+from lattice.core.model.work.checkpoints import CheckpointReason, cut_short
 from lattice.core.model.work.endings import PREEMPTED, cancelled_by
 from lattice.core.model.work.evictions import EvictionReason
 from lattice.core.model.work.usage import Usage, total_usage
@@ -158,14 +159,16 @@ def roll_back(state: State, command: cmd.RollbackRun) -> Events | Rejected:
 
 
 def _is_late_instance(allocation: Allocation, part: Part) -> bool:
-    """One that is to take the place of another; the allocation runs without it."""
-    return part.phase is PartPhase.ASSIGNED and bool(part.joined_at) and instances.can_leave(allocation, part.node)
+    """One that came after the others; the allocation runs without it."""
+    return part.phase is PartPhase.ASSIGNED and bool(part.instance) and instances.can_leave(allocation, part.node)
 
 
 def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
     """One part has ended: the whole has ended with the last; a failed one takes the others along, unless it is an instance."""
     before = next(each for each in allocation.parts if each.node == part.node)
     alone = instances.ended(allocation, before, part, at)
+    if alone is not None and any(isinstance(event, ev.InstanceRenewed) for event in alone):
+        return alone
     if alone is not None:
         return (*alone, *_started(_without(allocation, part.node)))
     changed = _with_part(allocation, part)
@@ -216,6 +219,7 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
             eligible_at=0,
             message="requeued by its user",
             elapsed_s=_elapsed_s(allocation),
+            suspended=_wrote_for_requeue(allocation),
         )
     if intent is StopIntent.NODE_LOST:
         gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was lost")
@@ -246,6 +250,7 @@ def _drained(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeu
         eligible_at=0,
         message=f"requeued: {gone.message}",
         elapsed_s=_elapsed_s(allocation),
+        suspended=_can_continue(allocation),
     )
 
 
@@ -261,7 +266,19 @@ def _preempted(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequ
         eligible_at=0,
         message=PREEMPTED,
         elapsed_s=_elapsed_s(allocation),
+        suspended=_can_continue(allocation),
     )
+
+
+def _can_continue(allocation: Allocation) -> bool:
+    """Whether its next run continues from a checkpoint: then it is Suspended meanwhile."""
+    return allocation.checkpoints.newest is not None
+
+
+def _wrote_for_requeue(allocation: Allocation) -> bool:
+    """A requeue without a checkpoint of its own leaves it Pending, as it always did."""
+    newest = allocation.checkpoints.newest
+    return newest is not None and newest.run == allocation.run and newest.reason is CheckpointReason.REQUEUE
 
 
 def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
@@ -365,8 +382,19 @@ def with_emptied(state: State, events: Events, at: int) -> Events:
     )
     if not gone:
         return (*events, *left)
-    told = tuple(_told(state, event) for event in events)
+    told = tuple(each for event in events for each in (*_unfinished(state, event, at), _told(state, event)))
     return (*told, *node_wipes.left(state, gone, at))
+
+
+def _unfinished(state: State, event: ev.AnyEvent, at: int) -> Events:
+    """The end of a checkpoint that was still being written when the last process had gone."""
+    if not isinstance(event, ev.AllocationEnded | ev.AllocationRequeued):
+        return ()
+    record = state.allocations[event.number]
+    if record.checkpoints.open is None:
+        return ()
+    lost = cut_short(record.checkpoints.open, at)
+    return (ev.CheckpointEnded(number=record.number, checkpoint=lost, state=record.state),)
 
 
 def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
@@ -377,7 +405,7 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
     was_drained = record.intent is StopIntent.DRAIN
     reason = state.nodes[record.lost_node].reason if was_drained and event.message else ""
     if record.intent is StopIntent.PREEMPT and event.message == PREEMPTED:
-        reason = _taken_for(state, record)
+        reason = taken_for(state, record)
     message = f"{event.message}: {reason}" if reason else event.message
     if isinstance(event, ev.AllocationEnded):
         return replace(event, message=message)
@@ -386,7 +414,7 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
     return replace(event, message=f"{message}; {AWAITS_RELEASE}", hold=Hold.OPERATOR)
 
 
-def _taken_for(state: State, record: Allocation) -> str:
+def taken_for(state: State, record: Allocation) -> str:
     """For what kind of work it was taken, without saying whose that is."""
     eviction = state.evictions.records.get(state.evictions.takers.get(record.number, 0))
     if eviction is None:

@@ -21,6 +21,7 @@ from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Tenant, Vcluster
 from lattice.core.model.telemetry.modes import BadMode, check_mode
 from lattice.core.model.units import format_duration
@@ -71,6 +72,7 @@ def judge(
     size = _task_count(command)
     refusal = (
         _check_shape(command, size)
+        or _check_scaling(command, command.scaling)
         or notifications.check_notify(state, command)
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size, batch.pending)
@@ -258,10 +260,12 @@ def _record(
         session=command.session,
         restart=command.restart,
         probed=command.probed,
+        stages_out=command.stages_out,
         idle_end_s=command.idle_end_s or ((vcluster.demands or NO_DEMANDS).idle_end_s if command.session else 0),
         no_preempt=command.no_preempt,
         exposes=command.exposes,
         telemetry=command.telemetry,
+        scaling=command.scaling,
         dag=batch.dag,
         dag_ref=dag_ref,
         checkpoints=checkpoints.checkpoints_of(command, at),
@@ -272,6 +276,16 @@ def _task_count(command: cmd.SubmitAllocation) -> int:
     if not command.tasks:
         return 0
     return sum((last - first) // step + 1 for first, last, step in command.tasks if step > 0)
+
+
+def _check_scaling(command: cmd.SubmitAllocation, scaling: ScalePolicy | None) -> Rejected | None:
+    if scaling is None:
+        return None
+    if command.lifecycle is not Lifecycle.REACTIVE or command.tasks or command.per_node is False:
+        return _invalid("only reactive services with an instance on each node are scaled, and no task groups")
+    if not 1 <= scaling.min_nodes <= scaling.max_nodes or command.request.nodes != scaling.min_nodes:
+        return _invalid("reactive work begins with min_nodes, and max_nodes is not below that")
+    return None
 
 
 def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:

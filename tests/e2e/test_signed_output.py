@@ -1,0 +1,187 @@
+"""Output in a bucket of an S3 service, stored by nodes that hold no key: while the store is away, agents and servers die, no byte is missing."""
+
+import asyncio
+import hashlib
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from lattice.integrations.s3.store import Bucket, BucketStore
+from lattice.testing import LocalCluster, eventually
+from lattice.wire.files.chunks import place_of, unpack
+from tests.s3_server import S3Server, running_s3
+
+pytestmark = pytest.mark.e2e
+
+
+class Relay:
+    """A way to the store that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._is_cut = False
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        for each in list(self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if self._is_cut:
+                    client.close()
+                    continue
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._target)) as store:
+            back = threading.Thread(target=self._carry, args=(store, client), daemon=True)
+            back.start()
+            self._carry(client, store)
+            back.join()
+
+    def _carry(self, here: socket.socket, there: socket.socket) -> None:
+        self._open.add(here)
+        with suppress(OSError):
+            while piece := here.recv(1 << 16):
+                there.sendall(piece)
+        self._open.discard(here)
+        with suppress(OSError):
+            there.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def relay(s3: S3Server) -> Iterator[Relay]:
+    made = Relay(s3.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def bucket(s3: S3Server) -> Bucket:
+    return s3.make_bucket("output")
+
+
+@pytest.fixture(scope="module")
+def cluster(bucket: Bucket, relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    secret = tmp_path_factory.mktemp("key") / "secret"
+    secret.write_text("test")
+    secret.chmod(0o600)
+    settings = {
+        "object_store.directory": "''",
+        "object_store.bucket": bucket.name,
+        "object_store.endpoint": f"http://127.0.0.1:{relay.port}",
+        "object_store.key_id": "test",
+        "object_store.key_secret": f"file://{secret}",
+        "object_store.timeout": "3s",
+    }
+    with LocalCluster(nodes=1, settings=settings) as made:
+        yield made
+
+
+def stored(bucket: Bucket, allocation: str, stream: str) -> bytes:
+    """What the chunks say, by their places; a hole or a byte too many shows."""
+
+    async def read() -> bytes:
+        store = BucketStore(bucket)
+        found = b""
+        async for name in store.names(f"default/-/{allocation}/logs/run-1/{stream}/"):
+            place = place_of(name)
+            assert place is not None, name
+            data, _ = unpack(place, await store.get(name))
+            assert place.offset <= len(found), f"a hole before {name}"
+            found = found[: place.offset] + data
+        return found
+
+    return asyncio.run(read())
+
+
+def test_no_byte_is_missing_though_the_store_the_agent_and_the_server_were_away(
+    cluster: LocalCluster, bucket: Bucket, relay: Relay
+) -> None:
+    lines = 60_000
+    script = (
+        f"import sys, time\nfor n in range({lines}):\n    print('line', n, 'x' * 90)\n    print('err', n, file=sys.stderr)\n"
+        f"    if n % {lines // 20} == 0:\n        time.sleep(0.5)\n"
+    )
+    submitted = cluster.submit(["python3", "-u", "-c", script])
+    name = str(submitted["id"])
+    cluster.wait_state(name, "Running")
+    eventually(lambda: stored(bucket, name, "stdout"), "a first chunk", within_s=40)
+    relay.cut()
+    cluster.wait_replaced(cluster.kill("agent"))
+    cluster.wait_replaced(cluster.kill("server"))
+    eventually(lambda: "line 40000 " in cluster.logs(name)[-9_000_000:], "the rest of it, from the node", within_s=60)
+    relay.mend()
+    ended = cluster.wait_end(name, within_s=60)
+    assert (ended["state"], ended["message"]) == ("Completed", "")
+    out = b"".join(b"line %d %s\n" % (number, b"x" * 90) for number in range(lines))
+    err = b"".join(b"err %d\n" % number for number in range(lines))
+    for stream, wanted in (("stdout", out), ("stderr", err)):
+        found = eventually(partial(_whole, bucket, name, stream, len(wanted)), f"all of {stream}")
+        assert hashlib.sha256(found).hexdigest() == hashlib.sha256(wanted).hexdigest()
+    assert cluster.logs(name).encode() == out
+    assert not list((cluster.directory / "objects").rglob("*.log.zst")), "a node wrote to the directory, too"
+
+
+def _whole(bucket: Bucket, name: str, stream: str, size: int) -> bytes:
+    found = stored(bucket, name, stream)
+    return found if len(found) >= size else b""
+
+
+def test_work_that_ends_while_the_store_is_away_is_stored_later(
+    cluster: LocalCluster, bucket: Bucket, relay: Relay
+) -> None:
+    relay.cut()
+    ended = cluster.run("echo kept; echo also >&2")
+    assert (ended["state"], "its output was not stored" in ended["message"]) == ("Completed", True)
+    relay.mend()
+    name = str(ended["id"])
+    assert eventually(lambda: _whole(bucket, name, "stdout", 5), "the output", within_s=30) == b"kept\n"
+    assert eventually(lambda: _whole(bucket, name, "stderr", 5), "the errors", within_s=30) == b"also\n"
+    assert cluster.logs(name) == "kept\n"
+
+
+def test_the_output_of_a_step_is_in_the_store_with_its_ranks_and_outlives_its_node(
+    cluster: LocalCluster, bucket: Bucket
+) -> None:
+    name = str(cluster.submit(["sleep", "600"])["id"])
+    cluster.wait_state(name, "Running")
+    launched = cluster.cli("launch", "--alloc", name, "-n", "2", "sh", "-c", "echo rank $LATTICE_RANK; echo bad >&2")
+    assert sorted(launched.stdout.splitlines()) == ["rank 0", "rank 1"]
+
+    async def names() -> list[str]:
+        store = BucketStore(bucket)
+        return [each async for each in store.names(f"default/-/{name}/logs/run-1/step-0/journal/")]
+
+    assert eventually(lambda: asyncio.run(names()), "the step's journal in the store", within_s=30)
+    cluster.delete(f"/allocations/{name}")
+    cluster.wait_end(name)
+    shutil.rmtree(cluster.directory / "agents" / "n1" / "steps" / f"{name[1:]}.1.0")
+    shown = cluster.cli("logs", name, "--step", "0", "--rank", "1")
+    assert (shown.stdout, shown.stderr) == ("rank 1\n", "bad\n")
