@@ -19,6 +19,7 @@ from lattice.testing import LocalCluster, eventually
 PROGRAM = Path(__file__).parent / "programs" / "checked_port.py"
 SENT = b"".join(b"line %d of the many that go through here\n" % number for number in range(60_000))
 BEFORE = 200_000
+HELD_BACK = 2_000_000
 SHORT = SENT[:500_000]
 
 
@@ -56,16 +57,19 @@ class CheckedForward:
     def cut(self, kill: Callable[[], object]) -> bool:
         """Kills something in the middle of a connection; whether this side saw a reset."""
         got, is_reset = b"", False
+        is_killed = threading.Event()
         with self._connected() as connection:
-            sender = threading.Thread(target=_send, args=(connection,))
+            sender = threading.Thread(target=_send, args=(connection, is_killed))
             sender.start()
             try:
                 while piece := connection.recv(1 << 14):
                     if len(got) < BEFORE <= len(got) + len(piece):
                         kill()
+                        is_killed.set()
                     got += piece
             except ConnectionResetError:
                 is_reset = True
+            is_killed.set()
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             sender.join()
@@ -102,9 +106,12 @@ class CheckedForward:
         return socket.create_connection(("127.0.0.1", self._local), timeout=60)
 
 
-def _send(connection: socket.socket) -> None:
+def _send(connection: socket.socket, is_killed: threading.Event) -> None:
+    """The last part only after the kill: buffers on the way could hold everything, and nothing would be cut off."""
     with contextlib.suppress(OSError):
-        connection.sendall(SENT)
+        connection.sendall(SENT[:HELD_BACK])
+        is_killed.wait()
+        connection.sendall(SENT[HELD_BACK:])
 
 
 @contextlib.contextmanager

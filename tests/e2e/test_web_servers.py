@@ -65,10 +65,27 @@ def test_a_page_of_the_leader_itself_comes_back_with_its_server(browser: Browser
     person.page.goto(link_at(person, cluster.urls[leader]))
     person.page.wait_for_selector(".frame")
     old = cluster.kill("server", leader)
-    expect(person.page.get_by_text("The server does not answer")).to_be_visible()
+    gone = person.page.locator(".banner").get_by_text("The server does not answer")
+    expect(gone).to_be_visible()
     cluster.wait_replaced(old)
-    expect(person.page.get_by_text("The server does not answer")).to_have_count(0, timeout=60_000)
+    expect(gone).to_have_count(0, timeout=60_000)
     made = cluster.submit("true", name="later")["id"]
     expect(person.page.get_by_role("row").filter(has_text=made)).to_contain_text("Completed")
     assert person.complaints == []
+    person.close()
+
+
+def test_a_view_that_was_never_fetched_comes_with_the_server(browser: Browser, cluster: LocalCluster) -> None:
+    """A browser does not fetch a module again that it could not fetch once."""
+    cluster.wait_serving()
+    server = cluster.leader()
+    person = Person(browser, cluster)
+    person.page.goto(link_at(person, cluster.urls[server]))
+    expect(person.page.locator(".connection")).to_have_text("Live")
+    old = cluster.kill("server", server)
+    person.page.get_by_role("link", name="Timeline").click()
+    expect(person.page.locator(".banner")).to_contain_text("The server does not answer")
+    cluster.wait_replaced(old)
+    expect(person.page.get_by_role("heading", name="Timeline")).to_be_visible(timeout=60_000)
+    expect(person.page.locator(".banner")).to_have_count(0, timeout=60_000)
     person.close()

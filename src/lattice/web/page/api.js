@@ -1,12 +1,9 @@
 // Requests to the REST API, with the session of this page.
-import { watched } from "./ui.js";
+import { reachable } from "./ui.js";
 import { expired, pageKey, person } from "./session.js";
 
 const PREFIX = "/api/v1";
 const RENEW_BEFORE_S = 60;
-
-// Whether the server answers; false from the first request that got none until one gets an answer again.
-export const reachable = watched(true);
 
 export class ApiError extends Error {
   constructor(status, body) {

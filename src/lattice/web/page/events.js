@@ -1,6 +1,6 @@
 // Server-sent events, read by fetch: an EventSource cannot send this page's key.
-import { address, now, reachable, send } from "./api.js";
-import { watched } from "./ui.js";
+import { address, now, send } from "./api.js";
+import { reachable, watched } from "./ui.js";
 
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5000;

@@ -1,7 +1,7 @@
 // The list of allocations: pages of it as they are needed, kept fresh by the stream of changes.
 import { get } from "./api.js";
 import { onChange } from "./events.js";
-import { useCallback, useEffect, useRef, useState } from "./ui.js";
+import { useCallback, useEffect, useRef, useReturn, useState } from "./ui.js";
 
 const FIRST = 200;
 const MORE = 500;
@@ -65,6 +65,9 @@ export function useAllocations(parameters, key) {
     return () => (stop(), clearTimeout(asking.current.timer), clearTimeout(asking.current.whole), Object.assign(asking.current, { timer: 0, whole: 0 }));
   }, [load]);
 
+  const reload = useCallback(() => load(false), [load]);
+  useReturn(list.error, reload);
+
   const more = useCallback(async () => {
     const turn = asking.current;
     if (!list.cursor || turn.isBusy) return;
@@ -83,7 +86,7 @@ export function useAllocations(parameters, key) {
     }
   }, [list.cursor, key]);
 
-  return { ...list, more, reload: () => load(false) };
+  return { ...list, more, reload };
 }
 
 // The newest page, and below it what was read before.

@@ -1,9 +1,9 @@
 // The frame around all views, and which view an address shows.
-import { get, reachable } from "./api.js";
+import { get } from "./api.js";
 import { live, onChange } from "./events.js";
 import { go, route } from "./router.js";
 import { expired, isAdmin, isOperator, onLoginElsewhere, person } from "./session.js";
-import { Component, html, render, useEffect, useState } from "./ui.js";
+import { Component, html, reachable, render, useEffect, useState } from "./ui.js";
 import { applyTheme, nextTheme, theme } from "./theme.js";
 import { Login, logOut } from "./views/login.js";
 
@@ -18,6 +18,16 @@ const VIEWS = [
   { word: "admin", title: "Admin", load: () => import("./views/admin.js"), who: (user) => isAdmin(user) || isOperator(user) },
 ];
 const MODULES = new Map();
+// A browser remembers that a module could not be fetched and does not ask for it again: only a new page does.
+const MISSED = new Set();
+const RELOADED = "lattice.reloaded";
+const RELOAD_PAUSE_MS = 10_000;
+
+function reloadSoon() {
+  const since = Date.now() - Number(sessionStorage.getItem(RELOADED) ?? 0);
+  const timer = setTimeout(() => (sessionStorage.setItem(RELOADED, String(Date.now())), location.reload()), Math.max(0, RELOAD_PAUSE_MS - since));
+  return () => clearTimeout(timer);
+}
 
 // A view that fails must not take the others with it.
 class Guard extends Component {
@@ -38,8 +48,10 @@ function useView(path) {
   const load = entry && (rest.length ? entry.one ?? entry.load : entry.load);
   const [, draw] = useState(0);
   useEffect(() => {
-    if (!load || MODULES.has(load)) return;
-    load().then((module) => (MODULES.set(load, module), draw((count) => count + 1)), () => reachable.set(false));
+    if (!load || MODULES.has(load)) return undefined;
+    if (MISSED.has(load)) return reachable.get() ? reloadSoon() : undefined;
+    load().then((module) => (MODULES.set(load, module), draw((count) => count + 1)), () => (MISSED.add(load), reachable.set(false)));
+    return undefined;
   }, [load, reachable.use()]);
   return { entry, View: load && MODULES.get(load)?.default, rest: rest.map(decodeURIComponent) };
 }

@@ -33,6 +33,15 @@ export function watched(initial) {
   };
 }
 
+// Whether the server answers; false from the first request that got none until one gets an answer again.
+export const reachable = watched(true);
+
+// Asks again once the server is back, where the last question got no answer: nothing may change for a long time afterwards.
+export function useReturn(error, again) {
+  const isLost = error?.code === "unreachable" || error?.status === 503;
+  useEffect(() => (isLost ? reachable.listen((isBack) => isBack && again()) : undefined), [isLost, again]);
+}
+
 // The answer of an asynchronous question: {data, error, isLoading, reload}. A newer question makes older answers void.
 export function useAnswer(ask, inputs) {
   const [answer, setAnswer] = useState({ data: null, error: null, isLoading: true });
@@ -49,6 +58,7 @@ export function useAnswer(ask, inputs) {
     };
   }, [...inputs, round]);
   const reload = useCallback(() => setRound((count) => count + 1), []);
+  useReturn(answer.error, reload);
   return { ...answer, reload };
 }
 
