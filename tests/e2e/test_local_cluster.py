@@ -222,9 +222,9 @@ def test_a_port_in_use_is_an_error_that_names_it(folder: LocalCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for flag in ("--rest-port", "--grpc-port"):
-            outcome = folder.cli(
-                "up", "--detach", "--nodes", "0", "--dir", str(folder.directory), flag, port, check=False
-            )
+            ports = {"--rest-port": "0", "--grpc-port": "0", flag: port}
+            words = [word for pair in ports.items() for word in pair]
+            outcome = folder.cli("up", "--detach", "--nodes", "0", "--dir", str(folder.directory), *words, check=False)
             assert outcome.returncode == 1
             assert f"port {port}" in outcome.stderr
             assert f"{flag} 0" in outcome.stderr
