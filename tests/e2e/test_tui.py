@@ -21,9 +21,9 @@ NODES = 2
 class Screen(Window):
     """`lattice WORDS` in a window of 80 x 24 characters."""
 
-    def __init__(self, cluster: LocalCluster, *words: str) -> None:
+    def __init__(self, cluster: LocalCluster, *words: str, before: str = "") -> None:
         super().__init__(cluster)
-        self.type(f"clear; lattice {shlex.join(words)}; echo it ended with $?")
+        self.type(f"clear; {before} lattice {shlex.join(words)}; echo it ended with $?")
 
     def press_all(self, *keys: str) -> None:
         for key in keys:
@@ -131,6 +131,23 @@ def test_a_submission_is_followed_to_its_output_and_groups_unfold(cluster: Local
         screen.shows("error:", "soon")
 
 
+def test_a_terminal_too_small_is_said_and_a_new_size_is_taken(cluster: LocalCluster) -> None:
+    cluster.submit("sleep 600", name="sized")
+    # Where COLUMNS and LINES are exported, as some build servers do, they must not stand for the terminal.
+    with Screen(cluster, "tui", before="COLUMNS=80 LINES=24") as screen:
+        screen.shows("sized", "live")
+        screen.resize(10, 50)
+        screen.shows("50 x 10", "needs 60 x 12", absent=["sized"])
+        screen.resize(40, 120)
+        shown = screen.shows("sized", "live", absent=["needs 60 x 12"])
+        assert len(shown.splitlines()) == 40
+        assert max(map(len, shown.splitlines())) > 80
+        screen.resize(24, 80)
+        screen.shows("sized", "live")
+        screen.press("q")
+        screen.shows("Leave? [y/N]")
+
+
 def test_a_terminal_opens_in_an_allocation_and_gives_the_screen_back(cluster: LocalCluster) -> None:
     made = cluster.submit("sleep 600", name="host")["id"]
     cluster.wait_state(made, "Running")
@@ -198,7 +215,7 @@ def test_every_view_opens(cluster: LocalCluster) -> None:
     with Screen(cluster, "tui") as screen:
         screen.shows("live")
         for key, texts in {
-            "2": ["Timeline", "n1", "running, to its limit"],
+            "2": ["Timeline", "n1", "running, to its limit", "f tasks apart"],
             "3": ["Nodes", "n1", "CPUS"],
             "4": ["DAGs", "flow"],
             "5": ["Services", "web", "1/1"],

@@ -64,6 +64,13 @@ class Outlook(Struct, frozen=True, kw_only=True):
     candidates: Candidates | None = None  # of a prediction; else `candidates` has them
 
 
+class Prediction(Struct, frozen=True):
+    """What was predicted at a moment, both in ms since 1970."""
+
+    at: int
+    start: int
+
+
 class SchedulingView(Protocol):
     def reason_for(self, number: int) -> str:
         """Why this allocation or task group waits, in one sentence; empty when the last cycle said nothing of it."""
@@ -75,6 +82,10 @@ class SchedulingView(Protocol):
 
     def outlook(self, number: int) -> Outlook | None:
         """The last cycle's view of a waiting allocation, task or group; None when it said nothing of it."""
+        ...
+
+    def predictions(self, number: int) -> tuple[Prediction, ...]:
+        """How the predicted start moved since this server leads, oldest first; empty when none is known."""
         ...
 
     def candidates(self, number: int) -> Candidates | None:

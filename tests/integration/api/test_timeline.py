@@ -4,7 +4,7 @@ from typing import Any
 
 from lattice.core.machine.commands import SetReservation
 from lattice.core.model.site.reservations import AdvanceReservation
-from lattice.ports.scheduling import Outlook
+from lattice.ports.scheduling import Outlook, Prediction
 from tests.integration.api.world import NOW_MS, World, in_world
 
 HOUR_MS = 3_600_000
@@ -48,6 +48,35 @@ async def test_a_group_that_waits_is_one_bar(world: World) -> None:
     outlook = Outlook(predicted_start=NOW_MS, predicted_nodes=("n1",))
     world.scheduling.outlook = lambda number: outlook if number == group["number"] else None  # type: ignore[method-assign]
     assert [bar["id"] for bar in (await timeline(world))["bars"]] == [group["id"]]
+
+
+@in_world
+async def test_tasks_of_a_group_are_folded_unless_they_are_asked_for(world: World) -> None:
+    group = await world.submit(tasks="0-3", name="sweep")
+    for task in (1, 2):
+        await world.start_run(group["number"] + task, "n1")
+        world.clock.ms += 60_000
+        await world.finish(group["number"] + task)
+    await world.start_run(group["number"] + 3, "n2")
+    found = (await timeline(world))["bars"]
+    shown = [(bar["id"], bar["kind"], bar["nodes"], bar["tasks"], bar["failed"], bar["own"]) for bar in found]
+    assert shown == [(group["id"], "past", "n1", 2, 0, True), (group["id"], "running", "n2", 1, 0, True)]
+    apart = (await timeline(world, "?tasks=true"))["bars"]
+    assert [bar["group_id"] for bar in apart] == [group["id"]] * 3
+    assert [bar["tasks"] for bar in apart] == [None] * 3
+    assert len({bar["id"] for bar in apart}) == 3
+
+
+@in_world
+async def test_an_explanation_says_how_the_prediction_moved(world: World) -> None:
+    made = await world.submit()
+    points = (Prediction(NOW_MS, NOW_MS + HOUR_MS), Prediction(NOW_MS + 5000, NOW_MS + 2 * HOUR_MS))
+    world.scheduling.predictions = lambda number: points if number == made["number"] else ()  # type: ignore[method-assign]
+    said = (await world.call("GET", f"/allocations/{made['id']}/explanation")).json()["predictions"]
+    assert len(said) == 2
+    assert said[0]["at"] < said[1]["at"] < said[0]["start"] < said[1]["start"]
+    other = await world.submit()
+    assert (await world.call("GET", f"/allocations/{other['id']}/explanation")).json()["predictions"] == []
 
 
 @in_world

@@ -34,7 +34,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.site.tenants import Tenant, Vcluster, Visibility
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, TaskGroup
 from lattice.ports.quorum.object_store import ObjectMissing
-from lattice.ports.scheduling import Outlook, SchedulingStatus
+from lattice.ports.scheduling import Outlook, Prediction, SchedulingStatus
 from lattice.ports.site.identity import Kind
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
@@ -65,6 +65,9 @@ class FakeScheduling:
 
     def outlook(self, number: int) -> Outlook | None:
         return Outlook(reason=self.reasons[number]) if number in self.reasons else None
+
+    def predictions(self, number: int) -> tuple[Prediction, ...]:
+        return ()
 
     def candidates(self, number: int) -> None:
         return None

@@ -36,8 +36,8 @@ def test_what_is_no_view_is_refused(view: str, api: FakeApi, cli: Cli) -> None:
 def test_the_timeline_is_a_table_of_bars(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/timeline", TIMELINE)
     outcome = cli("timeline", "--since=1d", "--nodes=n[1-8]", "--user=ada")
-    assert outcome.lines[0].split() == ["START", "END", "KIND", "ID", "NAME", "USER", "STATE", "NODES"]
-    assert outcome.lines[1].split()[3:] == ["running", "a17", "train", "ada", "Running", "n[1-4]"]
+    assert outcome.lines[0].split() == ["START", "END", "KIND", "ID", "NAME", "USER", "STATE", "TASKS", "NODES"]
+    assert outcome.lines[1].split()[3:] == ["running", "a17", "train", "ada", "Running", "-", "n[1-4]"]
     asked = dict(api.last().query)
     assert (asked["since"], asked["nodes"], asked["user"]) == ("2026-03-04T12:00:00Z", "n[1-8]", "ada")
     assert cli("timeline", "-o", "json").json["bars"][0]["id"] == "a17"
@@ -59,3 +59,11 @@ def test_the_screen_needs_a_terminal_and_a_view(cli: Cli) -> None:
     assert "needs a terminal" in cli("tui").err
     cli.is_terminal = True
     assert cli("tui", "jobs").code == 2
+
+
+def test_tasks_of_a_group_are_counted_and_shown_when_asked_for(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/timeline", {**TIMELINE, "bars": [{**BAR, "tasks": 12, "failed": 2}]})
+    assert "12 (2 failed)" in cli("timeline").out
+    assert "tasks" not in dict(api.last().query)
+    cli("timeline", "--tasks")
+    assert dict(api.last().query)["tasks"] == "true"

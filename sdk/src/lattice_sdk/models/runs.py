@@ -248,10 +248,18 @@ class Standing(Struct, frozen=True, kw_only=True):
     notice_s: int | None = None
 
 
+class Prediction(Struct, frozen=True, kw_only=True):
+    """At that moment it was predicted to start then."""
+
+    at: str | None = None
+    start: str | None = None
+
+
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why an allocation waits, and when and where it will start as things are.
 
     `rank` 1 = the next of its vCluster, None = it does not wait. `scores` has each factor by name and "total".
+    `predictions` has how the predicted start moved since the present leader watches, oldest first.
     Of a dry run: `id` is None, and `rank` is None when it would start immediately.
     """
 
@@ -268,6 +276,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     preemption: Candidates | UnsetType = UNSET  # of work that waits for room
     standing: Standing | UnsetType = UNSET  # of work that runs
     penalty: Penalty | UnsetType = UNSET  # of work that waits, where soft quotas hold it back
+    predictions: list[Prediction] | UnsetType = UNSET  # of work that waits
 
 
 class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -203,5 +203,17 @@ class Tui(App[None]):
         return code
 
 
+def _follow_the_terminal() -> None:
+    """Let the size be that of the terminal at every moment.
+
+    COLUMNS and LINES, which build servers and some shells export, would hold for ever, and no change of size would be noticed.
+    """
+    with suppress(OSError):
+        if all(os.get_terminal_size(1)):
+            os.environ.pop("COLUMNS", None)
+            os.environ.pop("LINES", None)
+
+
 def run_tui(context: Context, address: str, *, has_mouse: bool) -> None:
+    _follow_the_terminal()
     Tui(context, address).run(mouse=has_mouse)

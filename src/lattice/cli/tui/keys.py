@@ -269,6 +269,8 @@ def _of_timeline(session: ScreenSession, view: TimelineView, key: str) -> None:
             view.shift += 1 if key == "]" else -1
         case "o":
             view.is_own = not view.is_own
+        case "f":
+            view.is_folded = not view.is_folded
         case _:
             return
     session.read(view)

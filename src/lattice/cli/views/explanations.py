@@ -1,8 +1,10 @@
 """How an explanation reads: why it waits, its place, when and where it will start, its score."""
 
+from datetime import datetime
+
 from msgspec import UNSET
 
-from lattice.cli.times import local_with_distance, with_local_times
+from lattice.cli.times import local_text, local_with_distance, span_text, with_local_times
 from lattice_sdk.models.records import Explanation
 
 SHOWN_NODES = 16
@@ -22,12 +24,31 @@ def explanation_pairs(why: Explanation, now: float) -> list[tuple[str, str]]:
         ("Reason", reason),
         ("Place in queue", str(why.rank)),
         ("Predicted start", local_with_distance(why.predicted_start, now) or "not known"),
+        ("Moved", moved_text(why, now) if why.predicted_start else ""),
         ("Predicted nodes", _nodes(why)),
         ("Preemption", _preemption(why, now)),
         ("Score", _total(why)),
         ("Budget", "" if why.penalty is UNSET else why.penalty.text),
     ]
     return [(name, text) for name, text in pairs if text]
+
+
+def moved_text(why: Explanation, now: float) -> str:
+    """How the predicted start moved since the present leader watches."""
+    if why.predictions is UNSET:
+        return ""
+    if not why.predictions:
+        return "not known: nothing was predicted since this server leads"
+    first, last = why.predictions[0], why.predictions[-1]
+    since = f"since {local_text(first.at, now)}"
+    by_s = _moment_s(last.start) - _moment_s(first.start)
+    if not by_s:
+        return f"not {since}"
+    return f"{span_text(abs(by_s))} {'later' if by_s > 0 else 'earlier'} {since}, when it was {local_text(first.start, now)}"
+
+
+def _moment_s(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
 def outlook_text(why: Explanation, now: float) -> str:

@@ -7,7 +7,7 @@ costs and the busier the server is, up to the merge time. Placements are proposa
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lattice.control.loop import Alarm, keep_turning, rest_by_load
 from lattice.control.services.replacing import Replacing
 from lattice.control.settings import seconds_setting
+from lattice.control.work.predictions import Predictions
 from lattice.core.cycle import Cycle, commands
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import (
@@ -61,7 +62,7 @@ from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus
 from lattice.ports.quorum.replica import Replica
-from lattice.ports.scheduling import CycleReport, Outlook, SchedulingStatus, VclusterCycle
+from lattice.ports.scheduling import CycleReport, Outlook, Prediction, SchedulingStatus, VclusterCycle
 
 _log = logging.getLogger(__name__)
 
@@ -148,6 +149,7 @@ class Scheduling:
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
         self._plan: Plan | None = None
+        self._predictions = Predictions()
         self._plan_s = 1.0
         self._cycle_s = 0.0
         self._scoring_s = 0.0
@@ -187,6 +189,9 @@ class Scheduling:
     def outlook(self, number: int) -> Outlook | None:
         explanation = None if self._plan is None else self._plan.explain(number)
         return None if explanation is None else _outlook(explanation)
+
+    def predictions(self, number: int) -> tuple[Prediction, ...]:
+        return self._predictions.of(number)
 
     def candidates(self, number: int) -> Candidates | None:
         return None if self._plan is None else self._plan.candidates(number)
@@ -253,11 +258,23 @@ class Scheduling:
         outcomes: Sequence[Outcome] = ()
         if made.placements or made.takings:
             outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
+        self._predictions.forget(self._no_longer_waiting(made.placements, outcomes))
+        self._predictions.note(now, made.reservations)
         report = _report(planned_s, self._scoring_s, snapshot, made.placements, outcomes[: len(made.placements)])
         self._is_full = made.is_full and report.placed == len(made.placements)
         self._note_cycle(report)
         _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, report.placed)
         return report.placed
+
+    def _no_longer_waiting(self, placements: Iterable[Placement], outcomes: Iterable[Outcome]) -> Iterator[int]:
+        """What was placed, and the groups whose next task is now another one."""
+        for placement, outcome in zip(placements, outcomes, strict=False):
+            if not isinstance(outcome, Accepted):
+                continue
+            yield placement.number
+            record = self._replica.state.allocations.get(placement.number)
+            if record is not None and record.group:
+                yield record.group
 
     def _signals(self, now: int) -> Signals:
         known = self._standing()

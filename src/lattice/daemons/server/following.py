@@ -2,7 +2,7 @@
 
 from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.work.allocations import Allocation, TaskGroup
-from lattice.ports.scheduling import Outlook, SchedulingStatus
+from lattice.ports.scheduling import Outlook, Prediction, SchedulingStatus
 
 
 class NoScheduling:
@@ -16,6 +16,9 @@ class NoScheduling:
 
     def outlook(self, number: int) -> Outlook | None:
         return None
+
+    def predictions(self, number: int) -> tuple[Prediction, ...]:
+        return ()
 
     def candidates(self, number: int) -> Candidates | None:
         return None

@@ -92,6 +92,10 @@ function drawBar(pen, bar, { x, y, height, tall, width, gutter, colours, isHover
     } else {
       pen.fillStyle = bar.kind === "running" ? colours["bar-run"] : bar.state === "Failed" ? colours.bad : colours["bar-past"];
       pen.fillRect(left, up, broad, down - up);
+      if (bar.failed && height > 5) {
+        pen.fillStyle = colours.bad;
+        pen.fillRect(left, up, broad, 3);
+      }
       if (bar.own && height > 5) {
         pen.fillStyle = colours.own;
         pen.fillRect(left, down - 3, broad, 3);
@@ -111,7 +115,7 @@ function label(pen, bar, { left, room, middle, colours }) {
   pen.rect(left, middle - 10, room - 6, 20);
   pen.clip();
   pen.fillStyle = bar.kind === "running" || bar.state === "Failed" ? colours.panel : colours.ink;
-  pen.fillText(bar.name ? `${bar.id} ${bar.name}` : bar.id, left + 6, middle);
+  pen.fillText([bar.id, bar.name, bar.tasks ? `×${bar.tasks}` : ""].filter(Boolean).join(" "), left + 6, middle);
   pen.restore();
 }
 

@@ -2327,18 +2327,20 @@ class SelfView(_message.Message):
     def __init__(self, user: _Optional[str] = ..., account: _Optional[str] = ..., tenant: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ..., allocation: _Optional[int] = ..., expires_at: _Optional[str] = ...) -> None: ...
 
 class TimelineRequest(_message.Message):
-    __slots__ = ("since", "until", "nodes", "user", "limit")
+    __slots__ = ("since", "until", "nodes", "user", "limit", "tasks")
     SINCE_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     since: str
     until: str
     nodes: str
     user: str
     limit: int
-    def __init__(self, since: _Optional[str] = ..., until: _Optional[str] = ..., nodes: _Optional[str] = ..., user: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+    tasks: bool
+    def __init__(self, since: _Optional[str] = ..., until: _Optional[str] = ..., nodes: _Optional[str] = ..., user: _Optional[str] = ..., limit: _Optional[int] = ..., tasks: _Optional[bool] = ...) -> None: ...
 
 class TimelineNode(_message.Message):
     __slots__ = ("name", "state")
@@ -2349,7 +2351,7 @@ class TimelineNode(_message.Message):
     def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
 
 class TimelineBar(_message.Message):
-    __slots__ = ("id", "name", "user", "own", "kind", "state", "group_id", "start", "end", "nodes")
+    __slots__ = ("id", "name", "user", "own", "kind", "state", "group_id", "start", "end", "nodes", "tasks", "failed")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -2360,6 +2362,8 @@ class TimelineBar(_message.Message):
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     user: str
@@ -2370,7 +2374,9 @@ class TimelineBar(_message.Message):
     start: str
     end: str
     nodes: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., own: _Optional[bool] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., group_id: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ..., nodes: _Optional[str] = ...) -> None: ...
+    tasks: int
+    failed: int
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., own: _Optional[bool] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., group_id: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ..., nodes: _Optional[str] = ..., tasks: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
 
 class TimelineReservation(_message.Message):
     __slots__ = ("name", "start", "end", "nodes", "maintenance")

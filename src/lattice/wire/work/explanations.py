@@ -1,9 +1,11 @@
 """Why an allocation waits and when it will start, on the wire."""
 
+from collections.abc import Iterable
+
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.capacity.standing import Candidates, Standing
-from lattice.ports.scheduling import Outlook
+from lattice.ports.scheduling import Outlook, Prediction
 from lattice.wire.text.times import rfc3339
 
 _DIGITS = 6
@@ -42,10 +44,18 @@ class StandingView(Struct, frozen=True, kw_only=True):
     notice_s: int | None = None
 
 
+class PredictionView(Struct, frozen=True, kw_only=True):
+    """At that moment it was predicted to start then."""
+
+    at: str | None
+    start: str | None
+
+
 class ExplanationView(Struct, frozen=True, kw_only=True):
     """`rank` 1 is the next in its vCluster; null if it is not in the queue: not pending, held, or waiting for its begin or others.
 
-    `scores` maps each factor, and "total", to its value.
+    `scores` maps each factor, and "total", to its value. `predictions` has how the predicted start moved since the present leader
+    watches, oldest first: the first prediction and the latest ones; empty where none is known.
     """
 
     id: str | None
@@ -61,6 +71,7 @@ class ExplanationView(Struct, frozen=True, kw_only=True):
     preemption: CandidatesView | UnsetType = UNSET  # of work that waits for room
     standing: StandingView | UnsetType = UNSET  # of work that runs
     penalty: PenaltyView | UnsetType = UNSET  # of work that waits, where soft quotas hold it back
+    predictions: tuple[PredictionView, ...] | UnsetType = UNSET  # of work that waits
 
 
 def explanation_view(outlook: Outlook, *, allocation_id: str | None, state: str, reason: str) -> ExplanationView:
@@ -77,6 +88,10 @@ def explanation_view(outlook: Outlook, *, allocation_id: str | None, state: str,
         penalty=_penalty_view(*outlook.penalty),
         preemption=UNSET if outlook.candidates is None else _candidates_view(outlook.candidates),
     )
+
+
+def prediction_views(points: Iterable[Prediction]) -> tuple[PredictionView, ...]:
+    return tuple(PredictionView(at=rfc3339(each.at), start=rfc3339(each.start)) for each in points)
 
 
 def _penalty_view(factor: float, text: str) -> PenaltyView | UnsetType:

@@ -22,8 +22,16 @@ class WebCalls:
 
     @operation
     def timeline(
-        self, *, since: str = "", until: str = "", nodes: str = "", user: str = "", limit: int | None = None
+        self,
+        *,
+        since: str = "",
+        until: str = "",
+        nodes: str = "",
+        user: str = "",
+        limit: int | None = None,
+        tasks: bool = False,
     ) -> Steps[Timeline]:
-        """Nodes over time: what ran, what runs, what is predicted to start, and what is reserved."""
+        """Nodes over time: what ran, what runs, what is predicted to start, and what is reserved; tasks of groups are folded."""
         given = {"since": since, "until": until, "nodes": nodes, "user": user, "limit": str(limit or "")}
+        given["tasks"] = "true" if tasks else ""
         return read(at("timeline"), Timeline, tuple((name, value) for name, value in given.items() if value))

@@ -35,7 +35,10 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class TimelineBar(Struct, frozen=True, kw_only=True):
-    """`end` of what runs or is expected is that of its walltime, None where it has none. `nodes` is folded, as in n[1-4]."""
+    """`end` of what runs or is expected is that of its walltime, None where it has none. `nodes` is folded, as in n[1-4].
+
+    `tasks` is None, or how many tasks of the group `id` follow one another here; `failed` of them failed.
+    """
 
     id: str
     name: str
@@ -47,6 +50,8 @@ class TimelineBar(Struct, frozen=True, kw_only=True):
     start: str | None
     end: str | None
     nodes: str
+    tasks: int | None = None
+    failed: int | None = None
 
 
 class TimelineReservation(Struct, frozen=True, kw_only=True):

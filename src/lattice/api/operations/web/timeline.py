@@ -1,7 +1,6 @@
 """Nodes over time: what ran, what runs, what is expected to start, and what is reserved."""
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Literal
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.prospects import is_queued
 from lattice.api.find.selection import Selection, archived_records, hot_records
 from lattice.api.find.visibility import visible_reservations
+from lattice.api.operations.web.folding import BarKind, Span, folded
 from lattice.api.pacing import Pace
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.site.reservations import AdvanceReservation
@@ -26,25 +26,28 @@ DEFAULT_BARS, MAX_BARS = 2000, 10_000
 BACK_MS, AHEAD_MS = 6 * 3600_000, 6 * 3600_000
 LONGEST_MS = 400 * 86400_000
 MAX_OCCURRENCES = 100  # of one reservation
+FOLDED_PARTS = 200  # tasks of a group that are closer than this part of the period are one bar
 
 _BEGUN = frozenset(AllocationState) - QUEUED
 _WAITING = QUEUED | {AllocationState.RUNNING}  # of a group that runs, tasks may wait
 
-BarKind = Literal["past", "running", "predicted"]
-
 
 class TimelineQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Default: six hours back and six hours ahead, all nodes."""
+    """Default: six hours back and six hours ahead, all nodes. With `tasks`, the tasks of a group are not folded."""
 
     since: Short = ""
     until: Short = ""
     nodes: NodeSet = ""
     user: str = ""
     limit: int | None = None
+    tasks: bool = False
 
 
 class TimelineBar(Struct, frozen=True, kw_only=True):
-    """`end` of what runs or is expected is that of its walltime, null where it has none. `nodes` is folded, as in n[1-4]."""
+    """`end` of what runs or is expected is that of its walltime, null where it has none. `nodes` is folded, as in n[1-4].
+
+    Tasks of a group that follow one another on a node are one bar: `id` is the group's, `tasks` counts them, `failed` those that failed.
+    """
 
     id: str
     name: str
@@ -56,6 +59,8 @@ class TimelineBar(Struct, frozen=True, kw_only=True):
     start: str | None
     end: str | None
     nodes: str
+    tasks: int | None = None
+    failed: int | None = None
 
 
 class TimelineReservation(Struct, frozen=True, kw_only=True):
@@ -101,7 +106,10 @@ async def timeline(context: Context, request: TimelineQuery) -> TimelineView:
     if not 1 <= limit <= MAX_BARS:
         raise BadField("limit", f"{limit} is not between 1 and {MAX_BARS:,}")
     chosen = _chosen_nodes(context, request.nodes)
-    bars = [bar async for bar in _bars(context, request.user, window, chosen)]
+    spans: Iterable[Span] = [span async for span in _spans(context, request.user, window, chosen)]
+    if not request.tasks:
+        spans = folded(spans, (window.until - window.since) // FOLDED_PARTS)
+    bars = [_bar(context, span) for span in spans]
     bars.sort(key=lambda bar: (bar.start or "", bar.id))
     # What runs and what comes is worth more than what was.
     kept = sorted(bars, key=lambda bar: bar.kind == "past")[:limit] if len(bars) > limit else bars
@@ -139,44 +147,42 @@ def _natural(name: str) -> tuple[str, int, str]:
     return head, int(digits[:18] or 0), name
 
 
-async def _bars(context: Context, user: str, window: _Window, chosen: list[str]) -> AsyncIterator[TimelineBar]:
+async def _spans(context: Context, user: str, window: _Window, chosen: list[str]) -> AsyncIterator[Span]:
     scope = context.scope(Permission.READ)
     seen, names = set[int](), frozenset(chosen)
     begun = Selection(scope=scope, user=user, tasks=True, states=_BEGUN)
     async for record in hot_records(context.state, begun):
         if isinstance(record, Allocation) and record.number not in seen:
             seen.add(record.number)
-            bar = _held(context, record, window, names)
-            if bar is not None:
-                yield bar
+            span = _held(record, window, names)
+            if span is not None:
+                yield span
     async for waiting in hot_records(context.state, Selection(scope=scope, user=user, states=_WAITING)):
-        bar = _predicted(context, waiting, window, names)
-        if bar is not None:
-            yield bar
+        span = _predicted(context, waiting, window, names)
+        if span is not None:
+            yield span
     ended = Selection(scope=scope, user=user, tasks=True, states=TERMINAL, since=window.since)
     pace = Pace()
     async for archived in archived_records(context, ended, None):
         if isinstance(archived, Allocation) and archived.number not in seen:
-            bar = _held(context, archived, window, names)
-            if bar is not None:
-                yield bar
+            span = _held(archived, window, names)
+            if span is not None:
+                yield span
         if pace.is_due():
             await pace.rest()
 
 
-def _held(context: Context, record: Allocation, window: _Window, names: frozenset[str]) -> TimelineBar | None:
+def _held(record: Allocation, window: _Window, names: frozenset[str]) -> Span | None:
     """Where it runs or ran."""
     start = record.started_at
     if not start:
         return None
     end = record.ended_at or (max(start + record.walltime_s * 1000, window.now) if record.walltime_s else 0)
     kind: BarKind = "past" if record.is_terminal else "running"
-    return _bar(context, record, kind, (start, end), record.nodes, window, names)
+    return _span(record, kind, (start, end), record.nodes, window, names)
 
 
-def _predicted(
-    context: Context, record: Allocation | TaskGroup, window: _Window, names: frozenset[str]
-) -> TimelineBar | None:
+def _predicted(context: Context, record: Allocation | TaskGroup, window: _Window, names: frozenset[str]) -> Span | None:
     """Where the last cycle expects it; of a group its next task."""
     outlook = context.services.scheduling.outlook(record.number)
     head = replace(record.template, number=record.number) if isinstance(record, TaskGroup) else record
@@ -185,34 +191,45 @@ def _predicted(
         return None
     start = outlook.predicted_start
     end = start + head.walltime_s * 1000 if head.walltime_s else 0
-    return _bar(context, head, "predicted", (start, end), outlook.predicted_nodes, window, names)
+    return _span(head, "predicted", (start, end), outlook.predicted_nodes, window, names)
 
 
-def _bar(
-    context: Context,
+def _span(
     record: Allocation,
     kind: BarKind,
     period: tuple[int, int],
     nodes: tuple[str, ...],
     window: _Window,
     names: frozenset[str],
-) -> TimelineBar | None:
-    start, end = period
-    shown = [name for name in nodes if name in names]
-    if not shown or not window.overlaps(start, end):
-        return None
+) -> Span | None:
+    shown = tuple(name for name in nodes if name in names)
+    return Span(record, kind, *period, shown) if shown and window.overlaps(*period) else None
+
+
+def _bar(context: Context, span: Span) -> TimelineBar:
+    record = span.record
+    is_folded = span.tasks is not None
     return TimelineBar(
-        id=allocation_id(record.number),
+        id=allocation_id(record.group if is_folded else record.number),
         name=record.name,
         user=record.user,
         own=record.user == context.user,
-        kind=kind,
-        state=str(record.state),
+        kind=span.kind,
+        state=_state(span),
         group_id=allocation_id(record.group) if record.group else None,
-        start=rfc3339(start),
-        end=rfc3339(end) if end else None,
-        nodes=fold(shown),
+        start=rfc3339(span.start),
+        end=rfc3339(span.end) if span.end else None,
+        nodes=fold(span.nodes),
+        tasks=span.tasks,
+        failed=span.failed,
     )
+
+
+def _state(span: Span) -> str:
+    """Of several tasks that ended: Failed only if all of them did."""
+    if span.tasks is None or span.kind != "past":
+        return str(span.record.state)
+    return str(AllocationState.FAILED if span.failed == span.tasks else AllocationState.COMPLETED)
 
 
 def _reservations(context: Context, window: _Window) -> Iterator[TimelineReservation]:

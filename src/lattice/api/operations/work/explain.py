@@ -13,7 +13,13 @@ from lattice.core.model.work.evictions import limits_of
 from lattice.ports.scheduling import Outlook
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.work.allocations import held_tasks, waiting_reason
-from lattice.wire.work.explanations import ExplanationView, StandingView, explanation_view, standing_view
+from lattice.wire.work.explanations import (
+    ExplanationView,
+    StandingView,
+    explanation_view,
+    prediction_views,
+    standing_view,
+)
 
 PREEMPTION_LEVEL = 2
 _NOT_SEEN = "waiting for the next cycle"
@@ -52,7 +58,10 @@ async def explanation(context: Context, request: ExplainAllocation) -> Explanati
     explained = staging_reason(context, head) if head.state is AllocationState.STAGING else outlook.reason
     reason = held or waiting_reason(head, explained)
     view = explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
-    return view if has_place else replace(view, rank=None, scores={}, penalty=UNSET)
+    if not has_place:
+        return replace(view, rank=None, scores={}, penalty=UNSET)
+    points = scheduling.predictions(found.number) or (scheduling.predictions(head.group) if head.group else ())
+    return replace(view, predictions=prediction_views(points))
 
 
 def _standing(context: Context, found: Found) -> StandingView | UnsetType:

@@ -10,6 +10,13 @@ from lattice.cli.output import Column, show_list, structured
 from lattice.cli.times import parse_moment, stamp_text
 from lattice_sdk.models.web.page import TimelineBar
 
+
+def _tasks(bar: TimelineBar) -> str:
+    if bar.tasks is None:
+        return "-"
+    return f"{bar.tasks} ({bar.failed} failed)" if bar.failed else str(bar.tasks)
+
+
 COLUMNS: tuple[Column[TimelineBar], ...] = (
     Column("START", lambda bar: stamp_text(bar.start)),
     Column("END", lambda bar: stamp_text(bar.end) or "-"),
@@ -18,6 +25,7 @@ COLUMNS: tuple[Column[TimelineBar], ...] = (
     Column("NAME", lambda bar: bar.name or "-"),
     Column("USER", lambda bar: bar.user),
     Column("STATE", lambda bar: bar.state),
+    Column("TASKS", _tasks),
     Column("NODES", lambda bar: bar.nodes),
 )
 
@@ -28,6 +36,7 @@ class Options:
     until: str = ""
     nodes: str = ""
     user: str = ""
+    tasks: bool = False
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +45,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--until", metavar="TIME", help="end of the period: RFC 3339, or +2h for two hours ahead (default: +6h)")
     add("--nodes", metavar="NODES", help="only these nodes: n1,n[3-5]")
     add("--user", metavar="NAME", help="only allocations of this user")
+    add(
+        "--tasks",
+        action="store_true",
+        help="show every task of task groups (default: tasks that follow one another are one line)",
+    )
 
 
 def run(options: Options, context: Context) -> int:
@@ -45,6 +59,7 @@ def run(options: Options, context: Context) -> int:
         until=parse_moment(options.until, now) if options.until else "",
         nodes=options.nodes,
         user=options.user,
+        tasks=options.tasks,
     )
     if structured(context, found):
         return OK

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from lattice.cli.context import Clock
-from lattice.cli.times import local_text, local_with_distance, span_text, with_local_times
+from lattice.cli.times import local_with_distance, with_local_times
 from lattice.cli.tui.history import history
 from lattice.cli.tui.lines import (
     ACCENT,
@@ -23,7 +23,7 @@ from lattice.cli.tui.lines import (
 )
 from lattice.cli.tui.views.view import PageView
 from lattice.cli.views.allocations import allocation_pairs, request_pairs, script_text, state_text
-from lattice.cli.views.explanations import TOTAL
+from lattice.cli.views.explanations import TOTAL, moved_text
 from lattice.slurm.text.hostlists import fold
 from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError
@@ -50,7 +50,6 @@ class OneAllocation(PageView[Answer]):
         self.id, self._clock = allocation_id, clock
         self.answer: Answer | None = None
         self.heard: list[Event] = []
-        self.predictions: list[str] = []
 
     def heading(self) -> str:
         if self.answer is None:
@@ -75,9 +74,6 @@ class OneAllocation(PageView[Answer]):
 
     def take(self, answer: Answer) -> None:
         self.answer = answer
-        start = answer.explanation.predicted_start if answer.explanation else None
-        if start and start not in self.predictions[-1:]:
-            self.predictions.append(start)
 
     def hears(self, event: Event) -> bool:
         return event.kind == GAP or event.id == self.id or event.group_id == self.id
@@ -105,7 +101,7 @@ class OneAllocation(PageView[Answer]):
             ("Reason", with_local_times(why.reason, now)),
             ("Place in queue", "" if why.rank is None else str(why.rank)),
             ("Predicted start", local_with_distance(why.predicted_start, now) or "not known"),
-            ("Moved", _moved(self.predictions, now)),
+            ("Moved", moved_text(why, now)),
             ("Predicted nodes", fold(why.predicted_nodes)),
         ]
         lines = [*title("Why it waits"), *pairs(rows, width)]
@@ -120,17 +116,6 @@ def _explained(client: Client, allocation_id: str) -> Explanation | None:
         return client.explain(allocation_id)
     except LatticeError:  # it may have ended meanwhile
         return None
-
-
-def _moved(predictions: list[str], now: float) -> str:
-    """How the predicted start moved since the page was opened."""
-    if len(predictions) < 2:
-        return ""
-    from datetime import datetime
-
-    first, last = (datetime.fromisoformat(text).timestamp() for text in (predictions[0], predictions[-1]))
-    way = "later" if last > first else "earlier"
-    return f"was {local_text(predictions[0], now)} when you opened this, {span_text(abs(last - first))} {way} now"
 
 
 def _moment(at: str, text: str, width: int) -> Line:

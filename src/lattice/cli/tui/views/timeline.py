@@ -26,7 +26,7 @@ def _stamp(text: str | None, otherwise: float) -> float:
 
 class TimelineView(PageView[Timeline]):
     word = "timeline"
-    keys = "+ - zoom  [ ] earlier, later  / nodes  o only mine  Esc back"
+    keys = "+ - zoom  [ ] earlier, later  / nodes  o only mine  f tasks apart  Esc back"
 
     def __init__(self, address: str, nodes: str, clock: Clock) -> None:
         super().__init__(address)
@@ -34,6 +34,7 @@ class TimelineView(PageView[Timeline]):
         self.span_h = 6
         self.shift = 0
         self.is_own = False
+        self.is_folded = True
         self.found: Timeline | None = None
         self._bars: dict[str, list[tuple[TimelineBar, float, float]]] = {}
         self._reserved: list[tuple[set[str], float, float, str]] = []
@@ -47,7 +48,8 @@ class TimelineView(PageView[Timeline]):
 
     def command(self, who: str) -> str:
         nodes = f" --nodes={self.nodes}" if self.nodes else ""
-        return f"lattice timeline{nodes}" + (f" --user={who}" if self.is_own else "")
+        tasks = "" if self.is_folded else " --tasks"
+        return f"lattice timeline{nodes}{tasks}" + (f" --user={who}" if self.is_own else "")
 
     @property
     def filter_text(self) -> str:
@@ -64,7 +66,7 @@ class TimelineView(PageView[Timeline]):
         from lattice.cli.times import rfc3339
 
         since, until = (rfc3339(datetime.fromtimestamp(moment).astimezone()) for moment in self._borders())
-        return client.timeline(since=since, until=until, nodes=self.nodes)
+        return client.timeline(since=since, until=until, nodes=self.nodes, tasks=not self.is_folded)
 
     def take(self, answer: Timeline) -> None:
         self.found = answer

@@ -27,7 +27,7 @@ export function Tenants() {
 }
 
 // The queue in the order that other weights would give it: the factors of each allocation are known, so only the sum changes.
-function Preview({ vcluster, weights, known }) {
+function Preview({ vcluster, weights, known, isChanged }) {
   const { data, error } = useAnswer(() => explained(vcluster.name), [vcluster.name]);
   if (error) return html`<${Problem} error=${error} />`;
   if (!data?.length) return html`<p class="quiet">Nothing waits in this vCluster, so there is no queue to compare.</p>`;
@@ -35,7 +35,9 @@ function Preview({ vcluster, weights, known }) {
   const sum = (each, by) => Object.entries(by).reduce((found, [name, weight]) => found + weight * (each.scores[name] ?? 0), 0);
   // What budgets take away multiplies the sum, and stays.
   const score = (each) => (sum(each, weights) / total) * (sum(each, known) ? each.scores.total / sum(each, known) : 1);
-  const sorted = data.map((each) => ({ ...each, next: score(each) })).sort((one, other) => other.next - one.next || one.place - other.place);
+  // Scores grow while they are read, one after the other: what is alike as shown keeps its order, and unchanged weights change nothing.
+  const shown = (each) => Math.round(each.next * 1000);
+  const sorted = data.map((each) => ({ ...each, next: score(each) })).sort((one, other) => (isChanged ? shown(other) - shown(one) : 0) || one.place - other.place);
   return html`<table class="plain"><thead><tr><th class="right">Now</th><th class="right">Then</th><th>Allocation</th><th class="right">Score then</th></tr></thead>
     <tbody>${sorted.map((each, place) => html`<tr key=${each.id}><td class="right">${each.place + 1}</td><td class="right">${place + 1}${place === each.place ? "" : place < each.place ? " ↑" : " ↓"}</td><td><a href=${`/allocations/${each.id}`}>${each.id}</a> ${each.name}</td>
       <td class="right">${each.next.toFixed(3)}</td></tr>`)}</tbody></table>`;
@@ -73,7 +75,7 @@ function WeightForm({ vcluster, reload }) {
         <input type="range" min="0" max="1" step="0.01" value=${value} onInput=${(event) => setDraft({ ...draft, [name]: Number(event.target.value) })} /><span class="meter-text">${Number(value).toFixed(2)}</span></label>`)}
         <div class="buttons"><button type="button" class="primary" disabled=${!isChanged} onClick=${save}>Save</button><button type="button" disabled=${!isChanged} onClick=${() => setDraft({})}>Undo</button></div>
       </div>
-      <div><h3>The queue with these weights</h3><${Preview} vcluster=${vcluster} weights=${weights} known=${known} /></div>
+      <div><h3>The queue with these weights</h3><${Preview} vcluster=${vcluster} weights=${weights} known=${known} isChanged=${isChanged} /></div>
     </div>
     <${CommandLine} line=${`lattice admin vcluster set-weights ${vcluster.name} ${Object.entries(isChanged ? weights : {}).map(([name, value]) => `--${name.replaceAll("_", "-")}=${Number(value).toFixed(2)}`).join(" ")}`.trim()} />
   <//>`;

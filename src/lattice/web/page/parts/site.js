@@ -30,7 +30,7 @@ export function Settings({ who }) {
   };
   return html`<${Problem} error=${error} />
     <${Section} title="Settings"><div class="scroll-x"><table class="plain stacked"><thead><tr><th>Setting</th><th>Value</th><th>Meaning</th>${isAdmin(who) ? html`<th><span class="off-screen">Change</span></th>` : null}</tr></thead>
-      <tbody>${(data?.items ?? []).map((each) => html`<tr key=${each.key}><td><code>${each.key}</code></td><td>${each.value}${each.value === each.default ? null : html`<span class="quiet"> (default ${each.default})</span>`}</td><td class="quiet">${each.help}</td>
+      <tbody>${(data?.items ?? []).map((each) => html`<tr key=${each.key}><td><code>${each.key}</code></td><td>${each.value}${each.value === each.default ? null : html`<span class="quiet"> (default ${each.default === "" ? "empty" : each.default})</span>`}</td><td class="quiet">${each.help}</td>
         ${isAdmin(who) ? html`<td><button type="button" class="plain" onClick=${() => setEdited(each)} aria-label=${`Change ${each.key}`}>Change</button></td>` : null}</tr>`)}</tbody></table></div><//>
     <${CommandLine} line=${edited ? `lattice admin config set ${edited.key} VALUE` : "lattice admin config list"} />
     ${edited ? html`<${Confirm} title=${edited.key} label="Save" tone="primary" act=${save} onClose=${() => setEdited(null)}><p class="quiet">${edited.help}</p><${Field} label="Value"><input name="value" value=${edited.value} /><//><//>` : null}`;
@@ -63,7 +63,7 @@ export function Audit({ query }) {
   };
   return html`<${Problem} error=${error} />
     <${Section} title="Audit" more=${html`<form class="inline" onSubmit=${search}><input name="user" value=${user} placeholder="user" aria-label="User" /><input name="type" value=${type} placeholder="type, as in node" aria-label="Type" /><button type="submit">Search</button></form>`}>
-      ${data?.length ? html`<div class="scroll-x"><table class="plain"><thead><tr><th>Time</th><th>Who</th><th>What</th><th>Subject</th><th>Outcome</th><th>Detail</th></tr></thead>
+      ${data?.length ? html`<div class="scroll-x"><table class="plain stacked"><thead><tr><th>Time</th><th>Who</th><th>What</th><th>Subject</th><th>Outcome</th><th>Detail</th></tr></thead>
         <tbody>${data.slice(0, shown).map((each) => html`<tr key=${each.seq}><td><${Time} at=${each.at} withSeconds /></td><td>${each.actor}</td><td>${each.type}</td><td>${each.subject}</td><td>${each.outcome}</td><td class="quiet">${each.detail}</td></tr>`)}</tbody></table></div>
         ${data.length > shown ? html`<button type="button" onClick=${() => setShown(shown + PAGE)}>More</button>` : null}` : isLoading ? null : html`<${Empty}>Nothing in the last 7 days.<//>`}
     <//>

@@ -1,5 +1,5 @@
 // One allocation: what it is, why it waits, what happened to it, its output.
-import { at, get, now } from "../api.js";
+import { at, get } from "../api.js";
 import { onChange } from "../events.js";
 import { capital, clock, duration, memory, percent, plural, shell } from "../format.js";
 import { fold } from "../node_sets.js";
@@ -10,18 +10,11 @@ import { Plots } from "../parts/plots.js";
 import { hasEnded, OrderDialog, ordersFor, TITLES } from "../parts/orders.js";
 import { Grid, tasksOf } from "../parts/tasks.js";
 import { useStory } from "../story.js";
-import { html, useAnswer, useEffect, useInterval, useRef, useState } from "../ui.js";
+import { html, useAnswer, useEffect, useInterval, useState } from "../ui.js";
 import { elapsed } from "../describe.js";
 
 
-function useMoved(prediction) {
-  const seen = useRef(null);
-  if (prediction) seen.current ??= { first: prediction, since: now() };
-  return seen.current;
-}
-
-function Why({ explanation }) {
-  const moved = useMoved(explanation.predicted_start);
+function Why({ explanation, submitted }) {
   const { total, ...scores } = explanation.scores;
   return html`<${Section} title="Why it waits">
     <div class="why">
@@ -31,8 +24,9 @@ function Why({ explanation }) {
           ["Place in the queue", explanation.rank === null ? "not in the queue" : explanation.rank],
           ["Predicted start", explanation.predicted_start ? html`<${Time} at=${explanation.predicted_start} />` : "not known"],
           ["On", explanation.predicted_nodes.length ? fold(explanation.predicted_nodes) : ""],
-          ["How it moved", moved && explanation.predicted_start ? html`${shifted(moved.first, explanation.predicted_start)} <span class="quiet">since <${Time} at=${new Date(moved.since).toISOString()} withSeconds />, when you opened this page</span>` : ""],
+          ["How it moved", html`<${Moved} points=${explanation.predictions ?? []} submitted=${submitted} />`],
         ]} />
+        <${Moves} points=${explanation.predictions ?? []} />
       </div>
       <div>${total === undefined ? null : html`
         ${Object.entries(scores).map(([name, value]) => html`<${Meter} key=${name} label=${capital(name.replaceAll("_", " "))} value=${value} text=${value.toFixed(3)} />`)}
@@ -40,6 +34,18 @@ function Why({ explanation }) {
     </div>
   <//>`;
 }
+
+// The leader keeps what its cycles predicted; it knows nothing of what came before it led.
+const Moved = ({ points, submitted }) => (points.length
+  ? html`${shifted(points[0].start, points.at(-1).start)} <span class="quiet">since <${Time} at=${points[0].at} withSeconds />${isLate(points[0].at, submitted) ? "; what was predicted before is not known" : ""}</span>`
+  : html`<span class="quiet">not known: nothing was predicted since this server leads</span>`);
+
+const isLate = (at, submitted) => Date.parse(at) - Date.parse(submitted) > 60_000;
+
+const Moves = ({ points }) => (points.length > 1 ? html`<details><summary class="quiet small">${plural(points.length, "prediction")}</summary><table class="plain">
+  <thead><tr><th>Said at</th><th>Start</th><th>Moved</th></tr></thead>
+  <tbody>${points.toReversed().map((each, place, all) => html`<tr key=${each.at}><td><${Time} at=${each.at} withSeconds /></td><td><${Time} at=${each.start} withSeconds /></td>
+    <td>${all[place + 1] ? shifted(all[place + 1].start, each.start) : "first"}</td></tr>`)}</tbody></table></details>` : null);
 
 function shifted(from, to) {
   const by = (Date.parse(to) - Date.parse(from)) / 1000;
@@ -128,7 +134,7 @@ export default function Allocation({ id, rest, who }) {
     <//>
     <${Problem} error=${error} />
     <${Section} title="Facts"><${Facts} rows=${facts(allocation)} /><//>
-    ${waits && explained.data ? html`<${Why} explanation=${explained.data} />` : null}
+    ${waits && explained.data ? html`<${Why} explanation=${explained.data} submitted=${allocation.submitted_at} />` : null}
     ${allocation.service ? html`<${Instances} service=${allocation.service} expose=${allocation.expose} />` : null}
     ${allocation.tasks ? html`<${Tasks} group=${allocation} />` : null}
     ${allocation.started_at && !allocation.tasks ? html`<${Section} title="Output"><${Log} key=${`${allocation.id}/${allocation.run}`} allocation=${allocation} /><//>` : null}

@@ -54,35 +54,38 @@ function Chart({ view, span }) {
     if (bar) go(`/allocations/${bar.id}`);
   };
   return html`<div class="gantt" ref=${box} style=${{ height: `${Math.min(620, Math.max(140, totalHeight(view.nodes.length, 26) + 2))}px` }} onScroll=${(event) => setTop(event.target.scrollTop)} tabindex="0" role="img"
-      aria-label=${`Timeline of ${plural(view.nodes.length, "node")} with ${plural(view.bars.length, "allocation")}; the table below says the same`}>
+      aria-label=${`Timeline of ${plural(view.nodes.length, "node")} with ${plural(view.bars.length, "bar")}; the table below says the same`}>
     <canvas ref=${canvas} onPointerMove=${move} onPointerLeave=${() => setHovered(null)} onClick=${click} class=${hovered ? "pointed" : null} style=${{ height: `${size.tall}px` }}></canvas>
     <div style=${{ height: `${Math.max(0, totalHeight(view.nodes.length, height) - size.tall)}px` }}></div>
     ${hovered ? html`<div class="tip" style=${{ left: `${Math.max(8, Math.min(hovered.x + 12, size.width - 250))}px`, top: `${hovered.y + top + 14}px` }}>
-      <strong>${hovered.bar.id}</strong> ${hovered.bar.name}<br /><${State} state=${hovered.bar.kind === "predicted" ? "Pending" : hovered.bar.state} /> ${hovered.bar.user}<br />
+      <strong>${hovered.bar.id}</strong> ${hovered.bar.name}<br /><${State} state=${hovered.bar.kind === "predicted" ? "Pending" : hovered.bar.state} /> ${hovered.bar.user}<br />${hovered.bar.tasks ? html`${tasksOf(hovered.bar)}<br />` : null}
       ${moment(hovered.bar.start)} – ${hovered.bar.end ? moment(hovered.bar.end) : "no limit"}<br />${hovered.bar.nodes}</div>` : null}
   </div>`;
 }
 
+const tasksOf = (bar) => `${plural(bar.tasks, "task")}${bar.failed ? `, ${bar.failed} failed` : ""}`;
+
 const Table = ({ view }) => html`<details><summary>As a table</summary><div class="scroll-x"><table class="plain">
   <thead><tr><th>Start</th><th>End</th><th>Allocation</th><th>User</th><th>Kind</th><th>Nodes</th></tr></thead>
-  <tbody>${view.bars.slice(-500).reverse().map((bar) => html`<tr key=${bar.id + bar.start}><td><${Time} at=${bar.start} /></td><td>${bar.end ? html`<${Time} at=${bar.end} />` : "no limit"}</td>
-    <td><a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}</td><td>${bar.user}</td><td>${bar.kind}</td><td>${bar.nodes}</td></tr>`)}</tbody>
+  <tbody>${view.bars.slice(-500).reverse().map((bar) => html`<tr key=${bar.id + bar.start + bar.nodes + bar.kind}><td><${Time} at=${bar.start} /></td><td>${bar.end ? html`<${Time} at=${bar.end} />` : "no limit"}</td>
+    <td><a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}${bar.tasks ? html` <span class="quiet">${tasksOf(bar)}</span>` : null}</td><td>${bar.user}</td><td>${bar.kind}</td><td>${bar.nodes}</td></tr>`)}</tbody>
 </table></div></details>`;
 
 export default function Timeline({ query, who }) {
   const { name, shift, window: span } = useSpan(query);
   const nodes = query.get("nodes") ?? "";
   const isOwn = query.get("own") === "1";
+  const isApart = query.get("tasks") === "1";
   const slot = Math.round(span.from / 60_000);
-  const ask = () => get("/timeline", { since: new Date(span.from).toISOString(), until: new Date(span.to).toISOString(), nodes, user: isOwn ? who.user : "" });
-  const { data, error, reload } = useAnswer(ask, [slot, name, nodes, isOwn]);
+  const ask = () => get("/timeline", { since: new Date(span.from).toISOString(), until: new Date(span.to).toISOString(), nodes, user: isOwn ? who.user : "", tasks: isApart || "" });
+  const { data, error, reload } = useAnswer(ask, [slot, name, nodes, isOwn, isApart]);
   const soon = useRef(0);
   useEffect(() => {
     const stop = onChange((change) => change.what !== "setting" && (soon.current ||= setTimeout(() => ((soon.current = 0), reload()), 1500)));
     return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
   }, []);
   return html`<main class="full">
-    <${Heading} title="Timeline" sub=${data ? `${plural(data.nodes.length, "node")}, ${plural(data.bars.length, "allocation")}${data.left_out ? `; ${data.left_out} more are not drawn` : ""}` : "\u00a0"}>
+    <${Heading} title="Timeline" sub=${data ? `${plural(data.nodes.length, "node")}, ${plural(new Set(data.bars.map((bar) => bar.id)).size, "allocation")}${data.left_out ? `; ${data.left_out} more are not drawn` : ""}` : "\u00a0"}>
       <form class="inline" onSubmit=${(event) => (event.preventDefault(), setQuery({ nodes: new FormData(event.target).get("nodes").trim() }))}>
         <input data-search name="nodes" type="search" value=${nodes} placeholder="nodes: n[1-40]" aria-label="Nodes to show" /></form>
     <//>
@@ -92,11 +95,12 @@ export default function Timeline({ query, who }) {
       <button type="button" disabled=${!shift} onClick=${() => setQuery({ shift: "" })}>Now</button>
       <button type="button" onClick=${() => setQuery({ shift: String(shift + 1) })}>Later</button>
       <label class="check"><input type="checkbox" checked=${isOwn} onChange=${() => setQuery({ own: isOwn ? "" : "1" })} />Only mine</label>
+      <label class="check"><input type="checkbox" checked=${isApart} onChange=${() => setQuery({ tasks: isApart ? "" : "1" })} />Tasks apart</label>
     </div>
     <${Problem} error=${error} />
     ${data ? html`<${Chart} view=${data} span=${span} />` : html`<div class="gantt"></div>`}
     <div class="legend timeline-legend"><span><i class="past"></i>ended</span><span><i class="failed"></i>failed</span><span><i class="running"></i>running, to its limit</span><span><i class="next"></i>predicted</span><span><i class="own"></i>yours</span><span><i class="reserved"></i>reserved</span><span><i class="closed"></i>maintenance</span></div>
     ${data ? html`<${Table} view=${data} />` : null}
-    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${nodes}` : ""}${isOwn ? ` --user=${who.user}` : ""}`} />
+    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${nodes}` : ""}${isOwn ? ` --user=${who.user}` : ""}${isApart ? " --tasks" : ""}`} />
   </main>`;
 }
