@@ -18,6 +18,7 @@ from bench.beside import api_beside_cycles
 from bench.commands import status_command
 from bench.dags import dag_release, dag_submit
 from bench.daily import executor_map, killed_sentence, many_submissions, native_commands, srun_command
+from bench.drawing import page_drawing
 from bench.evicting import evictions
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
@@ -79,6 +80,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "watch-latency": watch_latency,
     "page-cost": page_cost,
     "page-latency": page_latency,
+    "page-drawing": page_drawing,
     "status-command": status_command,
     "native-commands": native_commands,
     "srun-command": srun_command,

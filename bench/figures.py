@@ -95,6 +95,12 @@ FIGURES = (
     Figure("pages_cpu_percent", "server CPU with 100 web pages open and a change every 5 s, of one core", "%", 10, 4),
     Figure("page_change_p50_ms", "change of state to a row of an open web page, p50", "ms", 300),
     Figure("page_change_p99_ms", "the same, p99", "ms", 1000, 300),
+    Figure("page_load_s", "web page with an empty cache to its first rows, 10,000 allocations", "s", 1.5, 0.7),
+    Figure("page_load_kb", "the same: transferred", "kB", 500, 300),
+    Figure(
+        "page_timeline_ms", "timeline of 10,000 nodes and 2,000 bars, from the answer to the picture", "ms", 1500, 500
+    ),
+    Figure("page_scroll_fps", "list of 10,000 rows while it is scrolled", "fps", 30, at_least=True),
     Figure("tui_first_rows_s", "`lattice tui` to its first rows with 10,000 allocations", "s", 1.5, 0.8),
     Figure("recovery_s", "kill -9 of the server with 10,000 queued until a full listing", "s", 1.2, 0.8),
     Figure("recovery_lost", "acknowledged submissions lost by that", "", 0),
