@@ -72,3 +72,21 @@ def test_what_a_run_uses_is_shown_as_it_is(measured: LocalCluster, tmp_path: Pat
     client.wait(name)
     assert client.query_metrics(name).items, "the node knows it for an hour"
     client.close()
+
+
+def test_samples_of_mode_debug_are_kept_in_the_object_store(measured: LocalCluster) -> None:
+    client = measured.client()
+    name = measured.submit(["sleep", "300"], telemetry={"mode": "debug", "duration": "10m"})["id"]
+
+    def is_sampled() -> bool:
+        try:
+            return any(row.count >= 2 for row in client.query_metrics(name).items)
+        except LatticeError:
+            return False
+
+    eventually(is_sampled, "it was measured", within_s=60)
+    client.cancel(name)
+    client.wait(name)
+    below, pattern = measured.directory / "objects", f"*/*/{name}/telemetry/run-1/*/*.jsonl.zst"
+    eventually(lambda: any(below.glob(pattern)), "its samples are stored", within_s=60)
+    client.close()

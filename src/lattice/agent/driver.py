@@ -208,7 +208,7 @@ class Driver:
         self.state.epoch = server.epoch
         self._heard_s = boot_now() - silent_s
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
-        self._uploads.recall()
+        self.telemetry.keep_traces(self._uploads.sink, self.settings.facts.node_id)
         self._spawn(self._uploads.watch())
         self._spawn(StepUploads(self._uploads.sink, self.settings.facts.node_id, self._steps.folders).watch())
         self._checks.start()

@@ -242,6 +242,7 @@ class RetentionSection(Struct, frozen=True, kw_only=True):
 
     checkpoints: Delay = 7 * 86400.0  # how long checkpoints are kept after the end of their work; 0 = for good
     traces: Delay = 7 * 86400.0  # how long recordings of `scheduler.trace_capture` are kept; 0 = for good
+    telemetry: Delay = 7 * 86400.0  # how long samples of mode debug are kept; 0 = for good
 
 
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import pytest
 
 from lattice.api.grpc.agents.uploads import Refused, UploadGrants, Wanted
 from lattice.wire.files.chunks import Place
+from lattice.wire.files.samples import trace_name, trace_prefix
 
 GRANTS = UploadGrants(b"s" * 32)
 PREFIX = "chem/-/a7/logs/run-1"
@@ -19,9 +20,19 @@ def test_a_node_stores_chunks_of_its_own(stream: str) -> None:
     assert GRANTS.check("n1", wanted(f"{stream}/n1/{CHUNK}")) == f"{PREFIX}/{stream}/n1/{CHUNK}"
 
 
+def test_a_node_stores_samples_of_its_own_runs() -> None:
+    asked = wanted(f"n1/{trace_name(5)}", prefix=trace_prefix(PREFIX))
+    assert GRANTS.check("n1", asked) == "chem/-/a7/telemetry/run-1/n1/000000000000005.jsonl.zst"
+
+
 @pytest.mark.parametrize(
     "asked",
     [
+        wanted(f"n2/{trace_name(5)}", prefix="chem/-/a7/telemetry/run-1"),
+        wanted(f"n1/{trace_name(5)}", prefix="chem/-/a8/telemetry/run-1"),
+        wanted(f"n1/{CHUNK}", prefix="chem/-/a7/telemetry/run-1"),
+        wanted(f"stdout/n1/{CHUNK}", prefix="chem/-/a7/telemetry/run-1"),
+        wanted(f"stdout/n1/{trace_name(5)}"),
         wanted(f"stdout/n2/{CHUNK}"),
         wanted(f"stdout/n1/../n2/{CHUNK}"),
         wanted(f"../run-2/stdout/n1/{CHUNK}"),

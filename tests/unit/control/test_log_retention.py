@@ -9,6 +9,8 @@ from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.site.retention import LogRetention
 from lattice.testing import scenario
 from lattice.wire.files.chunks import Place
+from lattice.wire.files.retained import kept_name
+from lattice.wire.files.samples import trace_name
 from tests.unit.control.world import World
 
 DAY_S = 86400
@@ -89,3 +91,20 @@ async def test_files_of_the_first_release_go_after_the_end_of_their_work(tmp_pat
     world.clock.pass_s(31 * DAY_S)
     assert await loop.delete_old() == 2
     assert await left(store) == sorted(names[2:])
+
+
+@scenario
+async def test_samples_of_mode_debug_go_after_a_week_unless_somebody_keeps_them(tmp_path: Path) -> None:
+    world, store = World(), DirectoryStore(tmp_path)
+    await world.prepare("n1")
+    world.clock.pass_s(100 * DAY_S)
+
+    def sample(number: int, days_old: int) -> str:
+        return f"default/-/a{number}/telemetry/run-1/n1/{trace_name(world.clock.now_ms() - days_old * DAY_S * 1000)}"
+
+    old, new, kept, other = sample(1, 8), sample(1, 6), sample(2, 8), "default/-/a1/telemetry/run-1/n1/notes"
+    for name in (old, new, kept, other, kept_name(2)):
+        await store.put(name, b"x")
+    assert await LogDeletion(world.replica, world.clock, store, LogRetention(telemetry_s=0)).delete_old() == 0
+    assert await LogDeletion(world.replica, world.clock, store, LogRetention()).delete_old() == 1
+    assert sorted(await left(store)) == sorted([new, kept, other, kept_name(2)])

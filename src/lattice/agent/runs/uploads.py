@@ -116,7 +116,8 @@ class OutputUploads:
         self._late |= {key for key in found if (self._folders.path(key) / UNSTORED).exists()}
 
     async def watch(self) -> None:
-        """Stores what is due, for good."""
+        """Stores what is due, for good, and what was left before."""
+        self.recall()
         while True:
             await asyncio.sleep(POLL_S)
             if self.are_on and time.monotonic() >= self._paused_until_s:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lattice.agent.machine.state import AgentState
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.signed_store import ChunkSink
 from lattice.agent.telemetry.bpf.source import BpfSource
 from lattice.agent.telemetry.collector import Ask, Collector, Surroundings
 from lattice.agent.telemetry.gpus import GpuSource
@@ -16,6 +17,7 @@ from lattice.agent.telemetry.push.pusher import Pusher, PushSettings
 from lattice.agent.telemetry.questions import TelemetryQuestions
 from lattice.agent.telemetry.reporting import Reporting
 from lattice.agent.telemetry.totals import RunTotals
+from lattice.agent.telemetry.traces import DebugTraces
 from lattice.ports.nodes.agents import RunKey
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -44,6 +46,7 @@ class NodeTelemetry:
         self.gpus = GpuSource(devices.gpu_count)
         self.collector.further = self.gpus.figures
         self.pusher: Pusher | None = None
+        self._traces: DebugTraces | None = None
         self._without: dict[str, str] = {}
         self.collector.kernel = BpfSource()
         self._modes = RunModes(
@@ -96,6 +99,8 @@ class NodeTelemetry:
         loops = [self.collector.run(), self.gpus.run()]
         if self.pusher is not None:
             loops.append(self.pusher.run())
+        if self._traces is not None:
+            loops.append(self._traces.run())
         await asyncio.gather(*loops)
 
     def arrange(self, settings: TelemetrySettings) -> None:
@@ -103,6 +108,10 @@ class NodeTelemetry:
         self._leave_out(settings.without)
         if settings.push is not None:
             self.pusher = Pusher(settings.push, self.collector)
+
+    def keep_traces(self, sink: ChunkSink, node: str) -> None:
+        """Before `run`: samples of mode debug go to this store."""
+        self._traces = DebugTraces(self.collector, sink, node)
 
     def heard(self, message: pb.ServerMessage) -> None:
         """Looks at every message, also at those for others."""

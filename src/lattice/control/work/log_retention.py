@@ -1,4 +1,6 @@
-"""Stored output goes when its time is over: chunk by chunk, by the time in its name; files of release 0.1.0 by the end of their work.
+"""Stored output and samples of mode debug go when their time is over: object by object, by the time in its name.
+
+Files of release 0.1.0 go by the end of their work.
 
 Reads names, deletes objects, proposes nothing. Harmless when run twice: what is gone is not listed.
 """
@@ -16,11 +18,13 @@ from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.retention import LogRetention
 from lattice.wire.files.chunks import place_of
 from lattice.wire.files.retained import KEPT
+from lattice.wire.files.samples import trace_time
 
 ACTOR = "log retention"
 EVERY_S = 3600.0
 _log = logging.getLogger(__name__)
 _CHUNK = re.compile(r"([^/]+)/[^/]+/a(\d{1,18})/logs/run-\d+/(?:stdout|stderr|step-\d+/journal)/[^/]+/[^/]+", re.ASCII)
+_TRACE = re.compile(r"[^/]+/[^/]+/a(\d{1,18})/telemetry/run-\d+/[^/]+/[^/]+", re.ASCII)
 _FILE = re.compile(r"logs/(\d{1,18})/\d+/[^/]+\.(?:stdout|stderr)(?:\.base)?", re.ASCII)
 
 
@@ -28,6 +32,8 @@ def _is_of(name: str, numbers: Collection[str]) -> bool:
     """Whether it is output of one of these allocations."""
     if match := _CHUNK.fullmatch(name):
         return match[2] in numbers
+    if match := _TRACE.fullmatch(name):
+        return match[1] in numbers
     return bool((match := _FILE.fullmatch(name)) and match[1] in numbers)
 
 
@@ -57,7 +63,7 @@ class LogDeletion:
                         await self._objects.delete(name)
                         count += 1
         if count:
-            _log.info("%d objects with output were older than kept: deleted", count)
+            _log.info("%d objects with output or samples were older than kept: deleted", count)
         return count
 
     async def _is_over(self, name: str, known: dict[int, Allocation | None]) -> bool:
@@ -68,6 +74,9 @@ class LogDeletion:
             asks = self._retention.asks_vclusters or bool(self._replica.state.audit.sensitive)
             record = await self._record(int(match[2]), known) if asks else None
             return self._is_due(place.at_ms, match[1], record.vcluster if record is not None else "")
+        if _TRACE.fullmatch(name):
+            at_ms, kept_s = trace_time(name), self._retention.telemetry_s
+            return at_ms is not None and kept_s > 0 and at_ms <= self._clock.now_ms() - kept_s * 1000
         if match := _FILE.fullmatch(name):
             record = await self._record(int(match[1]), known)
             if record is None or not record.is_terminal or not record.ended_at:

@@ -66,6 +66,7 @@ def log_retention(config: ServerConfig) -> LogRetention:
         vclusters=section.vclusters,
         checkpoints_s=config.retention.checkpoints,
         traces_s=config.retention.traces,
+        telemetry_s=config.retention.telemetry,
     )
 
 

@@ -16,6 +16,7 @@ class LogRetention(Struct, frozen=True, kw_only=True):
     vclusters: Mapping[str, float] = {}
     checkpoints_s: float = WEEK_S  # after the end of the work; 0 = for good
     traces_s: float = WEEK_S  # after the last line; 0 = for good
+    telemetry_s: float = WEEK_S  # samples of mode debug; 0 = for good
 
     def seconds(self, tenant: str, vcluster: str) -> float:
         """For output of this tenant in this vCluster; an empty name stands for none."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lattice.ports.quorum.object_store import SignedPut, SigningStore, check_name
 from lattice.wire.files.chunks import place_of
+from lattice.wire.files.samples import output_prefix, trace_time
 
 MAX_NAME = 512
 _STREAM = re.compile(r"(?:stdout|stderr|step-\d{1,9}/journal)")
@@ -39,13 +40,18 @@ class UploadGrants:
 
     def check(self, node: str, wanted: Wanted) -> str:
         """The full name of the object. Raises Refused."""
-        if not hmac.compare_digest(self.grant(wanted.prefix, node).encode(), wanted.grant.encode()):
+        # Who may store the output of a run may store its samples.
+        of_trace = output_prefix(wanted.prefix)
+        if not hmac.compare_digest(self.grant(of_trace or wanted.prefix, node).encode(), wanted.grant.encode()):
             raise Refused("this node was not given that run")
         folder, _, last = wanted.name.rpartition("/")
         stream, _, named = folder.rpartition("/")
-        is_known = named == node and _STREAM.fullmatch(stream) and place_of(last) is not None
+        if of_trace:
+            is_known = folder == node and trace_time(last) is not None
+        else:
+            is_known = named == node and bool(_STREAM.fullmatch(stream)) and place_of(last) is not None
         if not is_known or len(wanted.name) > MAX_NAME:
-            raise Refused("nodes store chunks of output, and nothing else")
+            raise Refused("nodes store chunks of output and samples of mode debug, and nothing else")
         return check_name(f"{wanted.prefix}/{wanted.name}")
 
 
