@@ -16,6 +16,7 @@ import resource
 import signal
 import struct
 import termios
+from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.confinement.seal import drop_capabilities, seal
@@ -88,13 +89,26 @@ class Wiring:
     -1) another process opens files first, and reports success or the reason. `pmi`, if not -1, stays open in the process, which
     learns its number from PMI_FD."""
 
-    __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "pmi", "stdin", "terminal", "truncate")
+    __slots__ = (
+        "err",
+        "err_path",
+        "gate",
+        "in_path",
+        "out",
+        "out_path",
+        "pmi",
+        "stdin",
+        "terminal",
+        "truncate",
+        "wait",
+    )
 
     def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
         self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
         self.in_path = self.out_path = self.err_path = b""
         self.truncate = False
         self.gate = self.pmi = -1
+        self.wait: Callable[[int, Launch], None] | None = None  # with `pmi`, as the user, before exec
 
     def open_files(self) -> None:
         """In the child, as the user, in the directory of the run."""
@@ -248,7 +262,7 @@ def _become(
             stage = "container"
             seal()
         stage = "exec"
-        _exec(launch)
+        _exec(launch, wiring)
     except OSError as error:
         code = error.errno or 0
     except UnopenedFile as error:
@@ -273,8 +287,10 @@ def _set_descriptors(wiring: Wiring, report: int) -> None:
     os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def _exec(launch: Launch) -> None:
+def _exec(launch: Launch, wiring: Wiring) -> None:
     """Like execvp, in the environment's PATH; OSError when there is no such program."""
+    if wiring.wait is not None:
+        wiring.wait(wiring.pmi, launch)
     failure = FileNotFoundError(errno.ENOENT, "not found")
     refused: OSError | None = None
     for path in launch.candidates:

@@ -20,6 +20,7 @@ from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import make_namespace, mounts_of
+from lattice.agent.shim.pmi.early import ask_for_pmix
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S
 from lattice.agent.shim.pmi.starting import offer_service
 from lattice.agent.shim.run import Run
@@ -317,7 +318,7 @@ class StepTable:
             task.report_fd = report
             wiring = self._wire(task, asked, theirs, request)
             if step.pmi is not None and (end := step.pmi.end_of(task.rank)) >= 0:
-                wiring.pmi = end
+                wiring.pmi, wiring.wait = end, ask_for_pmix
                 step.pmi.add_variables(task.rank, task.launch.env)
             home = tree if isinstance(group, StepTrees) else group
             if home is None:

@@ -81,10 +81,20 @@ class PmixRanks:
         self._port = 0  # of the server, once all ranks are registered
         self._port_said = 0
         self._waiting: list[socket.socket] = []
+        self._awaiting: list[Callable[[], None]] = []  # are called when the server is ready
         self._pairs: list[list[Wire]] = []  # connections that are passed on
         self._refused = 0  # those that the server closed first
         self._max_open, self._max_refused = (each * ranks + besides for each, besides in (MAX_CONNECTIONS, MAX_REFUSED))
         loop.watch(listener.fileno(), select.EPOLLIN, self._accept)
+
+    def prepare(self, ready: Callable[[], None]) -> None:
+        """Start the server before a rank connects; `ready` when all ranks are registered."""
+        if self._from < 0:
+            self._start()
+        if self._port:
+            ready()
+        elif len(self._awaiting) < self._max_open:
+            self._awaiting.append(ready)
 
     def complete(self, result: bytes) -> None:
         """The open fence has this result."""
@@ -227,6 +237,9 @@ class PmixRanks:
             waiting, self._waiting = self._waiting, []
             for connection in waiting:
                 self._join(connection)
+            awaiting, self._awaiting = self._awaiting, []
+            for ready in awaiting:
+                ready()
         elif kind == b"C" and len(content) == _NUMBER.size:
             self._events.met(_NUMBER.unpack(content)[0])
         elif kind == b"F":

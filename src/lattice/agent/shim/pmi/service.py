@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable
 
 from lattice.agent.shim.loop import Loop, Timer, boot_now, complain
+from lattice.agent.shim.pmi.early import READY, REQUEST
 from lattice.agent.shim.pmi.exchange import make_exchange
 from lattice.agent.shim.pmi.layout import ranks_text
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S, loaded_library
@@ -155,6 +156,9 @@ class Service:
             return
         except OSError:
             data = b""
+        if data == REQUEST and session.wire is None and self._pmix is not None:
+            self._pmix.prepare(lambda: self._answer_early(session, fd))
+            return
         was_met = self._ranks.met
         if data:
             try:
@@ -213,6 +217,12 @@ class Service:
             self.fail(f"{ranks_text(gone)} on {self._plan.node} ended while others waited in a PMI fence")
 
     # Ranks that speak PMIx.
+
+    def _answer_early(self, session: Session, fd: int) -> None:
+        """The task that will be this rank may start."""
+        if not session.has_ended:
+            session.output += READY
+            self._write(session, fd)
 
     def _met_pmix(self, rank: int) -> None:
         try:
