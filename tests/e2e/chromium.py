@@ -27,6 +27,7 @@ _EXPECTED = (
     "ERR_EMPTY",
     "ERR_INCOMPLETE",
     "ERR_NETWORK",
+    "ERR_SOCKET",
 )
 
 

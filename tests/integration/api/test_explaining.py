@@ -6,22 +6,22 @@ from tests.integration.api.test_usage import scheduled
 from tests.integration.api.world import World, in_world
 
 KEYS = {"id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes"}
-# Of work that waits, or of work that runs: what preemption means for it.
-OF_PREEMPTION = {"preemption", "standing"}
+# Of work that waits, or of work that runs: what preemption means for it, and how its predicted start moved.
+OF_SOME = {"preemption", "standing", "predictions"}
 WALLTIME = {"walltime": "1h"}
 
 
 async def explained(world: World, number: int) -> dict[str, Any]:
     answer = await world.call("GET", f"/allocations/a{number}/explanation")
     assert answer.status == 200, answer.body
-    assert answer.json().keys() - OF_PREEMPTION == KEYS
+    assert answer.json().keys() - OF_SOME == KEYS
     return answer.json()
 
 
 async def tried(world: World, **fields: object) -> dict[str, Any]:
     answer = await world.call("POST", "/allocations?dry_run=true", {"entrypoint": ["true"], **fields})
     assert answer.status == 200, answer.body
-    assert answer.json().keys() - OF_PREEMPTION == KEYS | {"vcluster"}
+    assert answer.json().keys() - OF_SOME == KEYS | {"vcluster"}
     return answer.json()
 
 
