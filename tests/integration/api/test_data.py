@@ -1,13 +1,18 @@
 """Data over REST: what is refused before anything changes, who sees which source, and what movers may."""
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from lattice.api.operations.data import retention
 from lattice.control.data.staging import Staging, StagingSettings
 from lattice.core.machine.commands import ClaimCopy, ConfirmNode, RaiseLevel, RegisterNode, ReportCopy, SettleData
 from lattice.core.machine.levels import NEWEST
 from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.ports.data.tiers import DataTiers, WarmTier
+from lattice.wire.files.retained import Retained, ended_name, write
 from tests.integration.api.world import World, in_world
 
 SET = "file:///warm/set"
@@ -173,3 +178,29 @@ async def test_other_members_do_not_learn_which_data_could_not_be_staged(world: 
             assert f"a{number}" in str(answer.json())
             assert ("/warm/set" in str(answer.json())) is named, answer.json()
         assert (await world.call("GET", f"/allocations/a{number}", token=token)).json()["message"]
+
+
+@in_world
+async def test_a_list_of_what_is_kept_reads_several_objects_at_once_and_not_all_of_them(world: World) -> None:
+    for number in range(1000, 1200):
+        user = "alice" if number == 1150 or number < 1050 else "carol"
+        record = Retained(
+            number=number, user=user, tenant="default", ended_at=1, root="/c", directory="/c/d", count=1, bytes=1
+        )
+        await world.objects.put(ended_name(number), write(record))
+    under_way, most, reads, get = 0, 0, 0, world.objects.get
+
+    async def counted(name: str, **more: Any) -> bytes:  # noqa: ANN401 - handed on
+        nonlocal under_way, most, reads
+        under_way, reads = under_way + 1, reads + 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return await get(name, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retention, "MAX_SEARCHED", 100)
+        patch.setattr(world.objects, "get", counted)
+        listed = (await world.call("GET", "/retention", token=world.alice)).json()["items"]
+    assert [each["id"] for each in listed] == ["a1150"]  # older than those that are searched: not shown
+    assert (reads, 1 < most <= retention.CONCURRENCY) == (100, True)

@@ -1,5 +1,6 @@
 """What is kept of work that has ended, for how long, and keeping it for longer."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from lattice.wire.files.retained import Mark, Retained
 from lattice.wire.text.times import rfc3339
 
 MAX_SHOWN = 1_000
+MAX_SEARCHED = 5_000  # allocations whose objects one question reads, the newest first
+CONCURRENCY = 32  # objects that are read at the same time
 
 _log = logging.getLogger(__name__)
 
@@ -58,19 +61,17 @@ class RetentionView(Struct, frozen=True, kw_only=True):
 
 async def list_retention(context: Context, request: RetentionQuery) -> RetentionView:
     """List how long logs, checkpoints and traces are kept, and what is kept of ended work of the caller's reach."""
-    marks, ended = await _read(context)
     policy = context.services.log_retention
-    views = []
-    for number in sorted({*marks, *ended}, reverse=True):
-        about: Mark | Retained = ended[number] if number in ended else marks[number]
-        if context.covers(Permission.READ_DETAILS, user=about.user, tenant=about.tenant):
-            views.append(_view(number, marks.get(number), ended.get(number), policy.checkpoints_s))
+    try:
+        views = await _views(context, policy.checkpoints_s)
+    except ObjectStoreError as error:
+        raise ApiError("unavailable", f"the object store does not answer: {error}", hint="try again later") from error
     return RetentionView(
         logs_s=policy.default_s,
         checkpoints_s=policy.checkpoints_s,
         traces_s=policy.traces_s,
         output_s=0.0,
-        items=tuple(views[:MAX_SHOWN]),
+        items=tuple(views),
     )
 
 
@@ -99,30 +100,52 @@ def _store(context: Context) -> ObjectStore:
     return context.services.objects
 
 
-async def _read(context: Context) -> tuple[dict[int, Mark], dict[int, Retained]]:
+async def _views(context: Context, checkpoints_s: float) -> list[RetainedView]:
+    """The newest of the caller's reach. Raises ObjectStoreError."""
     objects = _store(context)
-    marks: dict[int, Mark] = {}
-    ended: dict[int, Retained] = {}
-    try:
-        async for name in objects.names(retained.KEPT):
-            with _skipping(name):
-                mark = retained.read_mark(await objects.get(name))
-                marks[mark.number] = mark
-        async for name in objects.names(retained.ENDED):
-            number = parse_allocation_id(name.removeprefix(retained.ENDED)) or 0
-            found = await _ended(objects, number)
-            if found is not None:
-                ended[number] = found
-    except ObjectStoreError as error:
-        raise ApiError("unavailable", f"the object store does not answer: {error}", hint="try again later") from error
-    return marks, ended
+    kept = await _numbers(objects, retained.KEPT)
+    ended = await _numbers(objects, retained.ENDED)
+    wanted = [number for number in sorted(kept | ended, reverse=True) if _may_concern(context, number)]
+    views: list[RetainedView] = []
+    for start in range(0, min(len(wanted), MAX_SEARCHED), CONCURRENCY):
+        piece = wanted[start : min(start + CONCURRENCY, MAX_SEARCHED)]
+        marks = await asyncio.gather(*(_mark(objects, each if each in kept else 0) for each in piece))
+        records = await asyncio.gather(*(_ended(objects, each if each in ended else 0) for each in piece))
+        for number, mark, record in zip(piece, marks, records, strict=True):
+            about = record or mark
+            if about is not None and context.covers(Permission.READ_DETAILS, user=about.user, tenant=about.tenant):
+                views.append(_view(number, mark, record, checkpoints_s))
+        if len(views) >= MAX_SHOWN:
+            break
+    return views[:MAX_SHOWN]
+
+
+async def _numbers(objects: ObjectStore, prefix: str) -> set[int]:
+    found = {parse_allocation_id(name.removeprefix(prefix)) or 0 async for name in objects.names(prefix)}
+    return found - {0}
+
+
+def _may_concern(context: Context, number: int) -> bool:
+    """Whether its objects have to be read: of work that the state still has, the reader is known without them."""
+    record = context.state.allocations.get(number)
+    return record is None or context.covers(Permission.READ_DETAILS, user=record.user, tenant=record.tenant)
+
+
+async def _mark(objects: ObjectStore, number: int) -> Mark | None:
+    name = retained.kept_name(number)
+    found: Mark | None = None
+    if number:
+        with _skipping(name):
+            found = retained.read_mark(await objects.get(name))
+    return found
 
 
 async def _ended(objects: ObjectStore, number: int) -> Retained | None:
     name = retained.ended_name(number)
     found: Retained | None = None
-    with _skipping(name):
-        found = retained.read_retained(await objects.get(name))
+    if number:
+        with _skipping(name):
+            found = retained.read_retained(await objects.get(name))
     return found
 
 
