@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lattice.cli.errors import CommandError
+from lattice.cli.errors import INTERRUPTED, CommandError
 from lattice.cli.ports import catalogue
 from lattice.cli.ports.catalogue import Recipe, load, script_of
+from tests.unit.cli.runner import Cli, allocation
+from tests.unit.sdk.fake_api import FakeApi, Reply
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_the_site_adds_and_the_user_replaces(own: Path) -> None:
     ("name", "text", "told"),
     [
         ("x", "command: [1]\n", "not a recipe"),
-        ("x", "command: a\nidle: 1h\n", "unknown field `idle`"),
+        ("x", "command: a\nidel: 1h\n", "unknown field `idel`"),
         ("x", "help: nothing to run\n", "command"),
         ("x", "command: x\nidle: 10\n", "idle"),
         ("x", "{", "not a recipe"),
@@ -52,6 +54,21 @@ def test_a_file_that_is_no_recipe_is_named(own: Path, name: str, text: str, told
     (own / f"{name}.yaml").write_text(text)
     with pytest.raises(CommandError, match=told):
         loaded(own)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sent"), [((), "2h"), (("--idle-end=30m",), "30m")], ids=["of the recipe", "of the flag"]
+)
+def test_an_application_is_cancelled_when_idle_as_its_recipe_or_the_flag_says(
+    own: Path, api: FakeApi, cli: Cli, flags: tuple[str, ...], sent: str
+) -> None:
+    (own / "page.yaml").write_text("command: exec page\nidle: 2h\n")
+    cli.environment["XDG_CONFIG_HOME"] = str(own.parent.parent)
+    api.on("POST", "/allocations", Reply(status=201, json=allocation(state="Pending")))
+    api.on("GET", "/allocations/a17", Reply(json=allocation(state="Pending")))
+    outcome = cli("app", "run", "--new", *flags, "page")
+    assert outcome.code == INTERRUPTED, outcome.err
+    assert next(each.json for each in api.asked if each.method == "POST")["idle_end"] == sent
 
 
 def test_the_script_leaves_port_and_token_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

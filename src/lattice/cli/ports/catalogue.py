@@ -59,6 +59,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     say: str = ""
     probe: str = "http"  # or tcp
     start_within_s: float = 120.0
+    idle: str = ""  # cancelled after this time without use, as `--idle-end` says, which comes before it
 
 
 def script_of(recipe: Recipe) -> str:

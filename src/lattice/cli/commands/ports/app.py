@@ -93,7 +93,7 @@ def run(options: AppOptions, context: Context) -> int:
     found = None if options.new else running(context, options.recipe)
     if found is None:
         with submit.flags_named(options):
-            found = submit.submitted(_named(options), context)
+            found = submit.submitted(_named(options, recipe), context)
         if found is None:
             raise CommandError("nothing was submitted")
         remember(context, allocations=[found.id])
@@ -126,10 +126,12 @@ def run(options: AppOptions, context: Context) -> int:
     return OK
 
 
-def _named(options: AppOptions) -> AppOptions:
-    """The submission with what it is found by: the tag by later commands, the key by the terminal that reads port and token."""
+def _named(options: AppOptions, recipe: Recipe) -> AppOptions:
+    """The submission with what it is found by: the tag by later commands, the key by the terminal that reads port and token.
+    The flag for idle work comes before what the recipe says."""
     tag, key = f"{TAG}={options.recipe}", f"{KEY}={secrets.token_hex(8)}"
-    return replace(options, tag=(*options.tag, tag), env=(*options.env, key))
+    idle = options.idle_end if options.idle_end is not None else recipe.idle or None
+    return replace(options, tag=(*options.tag, tag), env=(*options.env, key), idle_end=idle)
 
 
 def _filled(text: str, names: dict[str, str]) -> str:
