@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lattice.control.nodes.inventories import ASK_AGAIN_S, Inventories
+from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.nodes.gpus import GpuLink, GpuVendor
 from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
@@ -185,8 +186,12 @@ def test_how_well_gpus_fit_together_is_the_average_of_their_nodes(known: Known) 
 
     assert known.registry.gpu_fitness() == {}
     known.registry.take("n1", node(100.0), "")
-    assert known.registry.gpu_fitness() == {("H100", 1): 1.0, ("H100", 2): 1.0, ("H100", 3): 0.625}
+    assert known.registry.gpu_fitness() == {
+        ("H100", 1): GpuFitness(),
+        ("H100", 2): GpuFitness(),
+        ("H100", 3): GpuFitness(links=0.25),
+    }
     known.registry.take("n2", node(200.0), "")
-    assert known.registry.gpu_fitness()["H100", 3] == pytest.approx((0.625 + 0.75) / 2)
+    assert known.registry.gpu_fitness()["H100", 3] == pytest.approx((0.375, 1.0))
     known.tell("n1")
-    assert known.registry.gpu_fitness()["H100", 3] == 0.75
+    assert known.registry.gpu_fitness()["H100", 3] == GpuFitness(links=0.5)

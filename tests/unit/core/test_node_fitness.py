@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.core.model.nodes.fitness import gpu_fitness
+from lattice.core.model.nodes.fitness import GpuFitness, gpu_fitness
 from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
 from lattice.core.model.nodes.memory import MemoryDomain, MemoryTopology
 
@@ -25,12 +25,12 @@ SOCKETS = MemoryTopology(
 
 def test_a_pair_on_one_socket_is_perfect_and_all_of_two_sockets_are_not() -> None:
     fitness = gpu_fitness(PAIRS, SOCKETS)
-    assert (fitness[1], fitness[2]) == (1.0, 1.0)
-    assert fitness[4] == pytest.approx(0.5 * 0.1 + 0.5 * 0.5)
-    assert fitness[3] < 1.0
+    assert (fitness[1], fitness[2]) == (GpuFitness(), GpuFitness())
+    assert fitness[4] == pytest.approx((0.1, 0.5))
+    assert fitness[3].links < 1.0
 
 
 def test_what_is_not_known_is_no_fault() -> None:
-    assert gpu_fitness(gpus(count=2), MemoryTopology()) == {1: 1.0, 2: 1.0}
+    assert gpu_fitness(gpus(count=2), MemoryTopology()) == {1: GpuFitness(), 2: GpuFitness()}
     assert gpu_fitness(GpuTopology(), SOCKETS) == {}
     assert gpu_fitness(gpus(count=5000), SOCKETS) == {}

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from lattice.control.heartbeats import Allowance
 from lattice.core.model.nodes.conformance import fingerprint
-from lattice.core.model.nodes.fitness import gpu_fitness
+from lattice.core.model.nodes.fitness import GpuFitness, gpu_fitness
 from lattice.core.model.nodes.inventory import (
     Inventory,
     UnusableInventory,
@@ -43,7 +43,7 @@ class _Content:
     document: bytes
     fingerprint: str
     components: dict[str, str]
-    fitness: dict[tuple[str, int], float]
+    fitness: dict[tuple[str, int], GpuFitness]
     nodes: int = 0
 
 
@@ -73,8 +73,8 @@ class Inventories:
         self._fresh_until_s = float("inf")
         self._window_s = 0.0
         self._is_fresh = True
-        self._fitness: dict[tuple[str, int], float] | None = {}
-        self._kinds: dict[object, dict[int, float]] = {}
+        self._fitness: dict[tuple[str, int], GpuFitness] | None = {}
+        self._kinds: dict[object, dict[int, GpuFitness]] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self.counts: Counter[str] = Counter()
 
@@ -126,7 +126,7 @@ class Inventories:
         for callback in self._callbacks:
             callback(node)
 
-    def _fitness_of(self, inventory: Inventory) -> dict[tuple[str, int], float]:
+    def _fitness_of(self, inventory: Inventory) -> dict[tuple[str, int], GpuFitness]:
         """Nodes of one kind differ in names only: each kind is worked out once."""
         gpus = gpu_topology(inventory)
         if not gpus.gpus:
@@ -175,15 +175,16 @@ class Inventories:
             self._fresh = MappingProxyType(found)
         return self._fresh
 
-    def gpu_fitness(self) -> Mapping[tuple[str, int], float]:
+    def gpu_fitness(self) -> Mapping[tuple[str, int], GpuFitness]:
         """By type and number, how well GPUs of one node fit together, on the average of the nodes that have them."""
         if self._fitness is None:
-            sums: dict[tuple[str, int], tuple[float, int]] = {}
+            sums: dict[tuple[str, int], tuple[float, float, int]] = {}
             for content in self._contents.values():
+                count = content.nodes
                 for key, value in content.fitness.items():
-                    total, nodes = sums.get(key, (0.0, 0))
-                    sums[key] = (total + value * content.nodes, nodes + content.nodes)
-            self._fitness = {key: total / nodes for key, (total, nodes) in sums.items()}
+                    links, memory, nodes = sums.get(key, (0.0, 0.0, 0))
+                    sums[key] = (links + value.links * count, memory + value.memory * count, nodes + count)
+            self._fitness = {key: GpuFitness(links / n, memory / n) for key, (links, memory, n) in sums.items()}
         return self._fitness
 
     @property

@@ -51,6 +51,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.model.capacity.standing import Candidates
+from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.site.budgets import Remaining
@@ -128,7 +129,7 @@ class Scheduling:
         on_cycle: Callable[[CycleReport], None] = lambda report: None,
         energy_price: Callable[[int], float | None] = lambda now: None,
         standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
-        gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
+        gpu_fitness: Callable[[], Mapping[tuple[str, int], GpuFitness]] = dict,
         data_readiness: Callable[[], Mapping[int, float]] = dict,
         checkpoint_minutes: Callable[[], Mapping[int, float]] = dict,
         budgets: Callable[[], Mapping[str, Remaining]] = dict,

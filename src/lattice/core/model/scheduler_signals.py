@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.site.budgets import Remaining
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_NO_GPU: Mapping[tuple[str, int], float] = MappingProxyType({})
+_NO_GPU: Mapping[tuple[str, int], GpuFitness] = MappingProxyType({})
 _NO_NUMBER: Mapping[int, float] = MappingProxyType({})
 _NO_TENANT: Mapping[str, Remaining] = MappingProxyType({})
 _NO_VCLUSTER: Mapping[str, frozenset[str]] = MappingProxyType({})
@@ -24,7 +25,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     congestion: float | None = None  # of the network as a whole
     data_readiness: Mapping[int, float] = _NO_NUMBER  # part of the input that is on the hot tier
     checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
-    gpu_fitness: Mapping[tuple[str, int], float] = _NO_GPU  # how well N GPUs of a type fit together inside a node
+    gpu_fitness: Mapping[tuple[str, int], GpuFitness] = _NO_GPU  # how well N GPUs of a type fit together inside a node
     fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
     drifted: frozenset[str] = frozenset()  # differ from their baseline: used only where others do not suffice
     budgets: Mapping[str, Remaining] = _NO_TENANT  # by tenant: what an accounting system says, which beats the ledger

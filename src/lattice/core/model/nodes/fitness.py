@@ -1,26 +1,31 @@
 """How well the best N GPUs of a node fit together: by the links between them, and by the memory near to them.
 
-Half the slowest link among them against the fastest of the node, half the part of them and of their share of the CPUs that lies in
-one memory domain. 1 where nothing is known. See docs/architecture/nodes.md.
+Links: the slowest among them against the fastest of the node. Memory: the part of them and of their share of the CPUs that lies in
+one memory domain. 1 where nothing is known; what each counts for, the request decides. See docs/architecture/nodes.md.
 """
+
+from typing import NamedTuple
 
 from lattice.core.model.nodes.gpus import GpuTopology, choose_gpus, intra_node_fitness
 from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus, locality_fitness
 
 MAX_GPUS = 16  # beyond, choosing is no longer exact, and takes long
-LINKS = 0.5  # what the links count for; the rest is memory
 
 
-def gpu_fitness(gpus: GpuTopology, memory: MemoryTopology) -> dict[int, float]:
+class GpuFitness(NamedTuple):
+    links: float = 1.0
+    memory: float = 1.0
+
+
+def gpu_fitness(gpus: GpuTopology, memory: MemoryTopology) -> dict[int, GpuFitness]:
     """By number of GPUs, from one to all, on an empty node; empty where there are too many to be worked out."""
     free = frozenset(gpus.indices)
-    fitness: dict[int, float] = {}
+    fitness: dict[int, GpuFitness] = {}
     if len(free) > MAX_GPUS:
         return fitness
     for count in range(1, len(free) + 1):
         chosen = choose_gpus(gpus, free, count)
-        links = intra_node_fitness(gpus, chosen)
-        fitness[count] = LINKS * links + (1 - LINKS) * _near(memory, chosen, len(free))
+        fitness[count] = GpuFitness(intra_node_fitness(gpus, chosen), _near(memory, chosen, len(free)))
     return fitness
 
 

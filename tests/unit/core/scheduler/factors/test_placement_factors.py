@@ -2,6 +2,7 @@
 
 import pytest
 
+from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.factors.test_row_factors import values
@@ -55,7 +56,11 @@ def test_gpus_that_are_far_apart_inside_a_node_fit_less() -> None:
     world = World()
     grouped(world, {"a": 2}, gpus=4, gpu_type="A100")
     grouped(world, {"b": 1}, gpus=4, gpu_type="H100")
-    known = {("A100", 2): 1.0, ("A100", 4): 0.5, ("H100", 4): 0.8}
+    known = {
+        ("A100", 2): GpuFitness(),
+        ("A100", 4): GpuFitness(0.5, 0.5),
+        ("H100", 4): GpuFitness(0.8, 0.8),
+    }
     for request in (
         Request(gpus=2, gpu_type="A100"),
         Request(gpus=4, gpu_type="A100"),
@@ -68,6 +73,15 @@ def test_gpus_that_are_far_apart_inside_a_node_fit_less() -> None:
     assert values(world.snapshot(), "topology") == [1.0] * 6
     world.cycle.signals = Signals(gpu_fitness=known)
     assert values(world.snapshot(), "topology") == pytest.approx([1.0, 0.5, 0.8, 1.0, 0.7 + 0.3 * 0.5, 1.0])
+
+
+def test_links_count_more_for_gpu_work_and_memory_for_work_with_many_cpus() -> None:
+    world = World()
+    grouped(world, {"a": 1}, gpus=2, gpu_type="A100", cpus=64)
+    for cpus in (0, 2, 32, 33):
+        world.submit(Request(gpus=2, cpus=cpus))
+    world.cycle.signals = Signals(gpu_fitness={("A100", 2): GpuFitness(links=1.0, memory=0.0)})
+    assert values(world.snapshot(), "topology") == pytest.approx([0.5, 0.7, 0.7, 0.3])
 
 
 def test_nodes_of_one_configuration_make_conformance() -> None:

@@ -5,11 +5,16 @@ One node needs no group at all. GPUs of which no links are known count as close.
 
 import numpy as np
 
+from lattice.core.model.nodes.fitness import GpuFitness
+from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.score.factors.moment import Moment, Spread
 from lattice.core.scheduler.tables.slots import Floats, Ints
 
 INTER_NODE = 0.7  # what the span over groups counts for work on several nodes
 INTRA_NODE_FITNESS = 1.0
+# What the links between GPUs count for inside a node; the rest is the memory near to them.
+LINKS_UNKNOWN, LINKS_OF_GPU_WORK, LINKS_OF_CPU_WORK = 0.5, 0.7, 0.3
+MOST_CPUS_PER_GPU = 16  # of work that counts as GPU work
 
 
 def topology(moment: Moment) -> Floats:
@@ -35,9 +40,18 @@ def intra_node_fitness(moment: Moment) -> Floats:
     for row in rows[first].tolist():
         request = snapshot.shape_of(row).request
         suitable = (kind for kind, suits in zip(table.kinds, table.suits(request), strict=True) if suits)
-        best.append(max((known.get((kind.gpu_type, request.gpus), 1.0) for kind in suitable), default=1.0))
+        beta = links_weight(request)
+        found = (known.get((kind.gpu_type, request.gpus), GpuFitness()) for kind in suitable)
+        best.append(max((beta * each.links + (1.0 - beta) * each.memory for each in found), default=1.0))
     fitness[rows] = np.array(best)[alike]
     return fitness
+
+
+def links_weight(request: Request) -> float:
+    """Many CPUs beside each GPU live on memory that is near; a request that names no CPUs says nothing of either."""
+    if not request.cpus:
+        return LINKS_UNKNOWN
+    return LINKS_OF_GPU_WORK if request.cpus <= MOST_CPUS_PER_GPU * request.gpus else LINKS_OF_CPU_WORK
 
 
 def inter_node_fitness(spread: Spread) -> Floats:
