@@ -14,7 +14,7 @@ INTER_NODE = 0.7  # what the span over groups counts for work on several nodes
 INTRA_NODE_FITNESS = 1.0
 # What the links between GPUs count for inside a node; the rest is the memory near to them.
 LINKS_UNKNOWN, LINKS_OF_GPU_WORK, LINKS_OF_CPU_WORK = 0.5, 0.7, 0.3
-MOST_CPUS_PER_GPU = 16  # of work that counts as GPU work
+MAX_CPUS_PER_GPU = 16  # of work that counts as GPU work
 
 
 def topology(moment: Moment) -> Floats:
@@ -51,7 +51,7 @@ def links_weight(request: Request) -> float:
     """Many CPUs beside each GPU live on memory that is near; a request that names no CPUs says nothing of either."""
     if not request.cpus:
         return LINKS_UNKNOWN
-    return LINKS_OF_GPU_WORK if request.cpus <= MOST_CPUS_PER_GPU * request.gpus else LINKS_OF_CPU_WORK
+    return LINKS_OF_GPU_WORK if request.cpus <= MAX_CPUS_PER_GPU * request.gpus else LINKS_OF_CPU_WORK
 
 
 def inter_node_fitness(spread: Spread) -> Floats:
