@@ -31,6 +31,7 @@ from lattice.ports.nodes.inventories import InventoryRegistry
 from lattice.ports.nodes.steps import IdleView, StepService
 from lattice.ports.nodes.telemetry import TelemetryLinks
 from lattice.ports.nodes.tunnels import PortLinks
+from lattice.ports.nodes.upgrades import UpgradeService
 from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
@@ -88,6 +89,7 @@ class Services:
     tickets: Tickets = field(default_factory=lambda: Tickets(time.monotonic))
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows
+    upgrading: UpgradeService | None = None  # None on a server that follows
     inventories: InventoryRegistry | None = None  # None on a server that follows
     staging: StagingService | None = None  # None on a server that follows
     tiers: DataTiers = NO_TIERS

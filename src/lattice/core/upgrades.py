@@ -53,6 +53,12 @@ def next_steps(upgrade: Upgrade, nodes: Mapping[str, Node], seen: Seen) -> Due:
     return Due(tuple(commands), tuple(tell))
 
 
+def turn_for(upgrade: Upgrade, reason: str) -> TurnUpgrade | None:
+    """What a failure leads to: canaries are rolled back, a later batch pauses, a rollback has failed; None if it is over or paused."""
+    trigger = _LATE.get(upgrade.phase)
+    return None if trigger is None else TurnUpgrade(trigger=trigger, reason=reason)
+
+
 def _is_begun(upgrade: Upgrade, batch: list[NodeUpgrade]) -> bool:
     """Whether some node of the batch has left its first step; one that was done is no longer among them."""
     number = batch[0].batch if batch else -1
@@ -108,6 +114,11 @@ def _of_node(upgrade: Upgrade, each: NodeUpgrade, node: Node | None, seen: Seen)
             yield from _returned(each, node)
         else:
             yield StepUpgrade(nodes=(each.node,), step=NodeStep.CALLED)
+    elif node.state is NodeState.DOWN and seen.now >= upgrade.stepped_at + seen.return_within_s * 1000:
+        trigger = UpgradeTrigger.FAIL if upgrade.phase is UpgradePhase.ROLLING_BACK else UpgradeTrigger.PAUSE
+        yield TurnUpgrade(
+            trigger=trigger, reason=f"node {each.node} is down and cannot be drained: repair or delete it"
+        )
 
 
 def _of_called(upgrade: Upgrade, each: NodeUpgrade, node: Node, seen: Seen) -> Iterator[AnyCommand]:

@@ -6,7 +6,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from lattice.core.machine.commands import ConfirmNode, RegisterNode
 from lattice.core.machine.levels import NEWEST, OLDEST
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.upgrades import FiguresBefore, Upgrade
 from lattice.ports.quorum.servers import ReplicaAt, ServerState
 from tests.integration.api.grpc_wire import ask, grpc_of
 from tests.integration.api.test_audit import auditing, kinds
@@ -131,3 +135,84 @@ async def test_everybody_may_ask_which_versions_a_server_speaks(world: World) ->
     said = (await world.call("GET", "/version", token="")).json()
     assert said["protocol"] == {"oldest": 1, "newest": 2, "features": []}
     assert (said["oldest_level"], said["newest_level"]) == (OLDEST, NEWEST)
+
+
+class Upgrading:
+    """The leader's loop, as far as the API asks it."""
+
+    has_program = True
+
+    def before(self) -> FiguresBefore:
+        return FiguresBefore(errors_ppm=7)
+
+
+async def with_agents(world: World, release: str = "0.2.0") -> None:
+    world.services.upgrading = Upgrading()
+    for name in ("n1", "n2", "n3"):
+        command = RegisterNode(node=name, hardware=Hardware(cpus=4, memory_mb=4096), agent_version=release)
+        assert isinstance(await world.replica.propose(command, actor="test"), Accepted)
+        await world.replica.propose(ConfirmNode(node=name), actor="test")
+
+
+def newest_of(world: World) -> list[Upgrade]:
+    newest = world.state.upgrades.newest
+    return [] if newest is None else [newest]
+
+
+@at_level(NEWEST)
+async def test_a_rolling_upgrade_is_planned_started_paused_resumed_and_rolled_back(world: World) -> None:
+    await with_agents(world)
+    wanted = {"to": "0.2.1", "batch": "50%", "observe_s": 60}
+    plan = (await world.call("POST", "/admin/upgrade/plan", wanted, token=world.admin)).json()
+    assert [(each["batch"], each["nodes"]) for each in plan["batches"]] == [(0, ["n1"]), (1, ["n2", "n3"])]
+    assert not newest_of(world)
+    started = {**wanted, "request_id": "one"}
+    for _ in range(2):
+        answer = await world.call("POST", "/admin/upgrade/start", started, token=world.admin)
+        assert answer.status == 200, answer.body
+        assert (answer.json()["rollout"]["target"], answer.json()["rollout"]["phase"]) == ("0.2.1", "canary")
+    assert [each.before.errors_ppm for each in newest_of(world)] == [7]
+    again = await world.call("POST", "/admin/upgrade/start", wanted, token=world.admin)
+    assert "there is one at a time" in again.error["message"]
+    for verb, phase in (("pause", "paused"), ("resume", "canary"), ("rollback", "rolling_back")):
+        answer = await world.call("POST", f"/admin/upgrade/{verb}", {"reason": "as planned"}, token=world.admin)
+        assert (answer.json()["rollout"]["phase"], answer.json()["rollout"]["reason"]) == (phase, "as planned")
+    refused = await world.call("POST", "/admin/upgrade/resume", {}, token=world.admin)
+    assert (refused.status, refused.error["code"]) == (409, "conflict")
+
+
+@at_level(NEWEST)
+async def test_an_upgrade_that_cannot_go_well_is_refused_before_it_begins(world: World) -> None:
+    await with_agents(world)
+
+    async def said(**request: object) -> str:
+        answer = await world.call("POST", "/admin/upgrade/start", {"to": "0.2.1", **request}, token=world.admin)
+        assert answer.status >= 400, answer.body
+        return str(answer.error["message"])
+
+    assert "the servers run 0.2.0, and a release lies between that and 0.4.0" in await said(to="0.4.0")
+    assert "no node can be upgraded to 0.2.0" in await said(to="0.2.0")
+    assert "is not a version" in await said(to="new; rm -rf /")
+    assert 'unknown reservation "night"' in await said(within="night")
+    assert '"0%" is no size of a batch' in await said(batch="0%")
+    assert '"-1" is no size of a batch' in await said(batch="-1")
+    world.services.quorum = Servers({"s1": 2, "s2": None})
+    assert "server s2 does not answer" in await said()
+    world.services.upgrading = None
+    assert "upgrade.program is not set" in await said()
+    assert world.state.upgrades.newest is None
+
+
+@at_level(NEWEST)
+async def test_only_administrators_upgrade(world: World) -> None:
+    await with_agents(world)
+    for verb in ("plan", "start", "pause", "resume", "rollback"):
+        body = {"to": "0.2.1"} if verb in ("plan", "start") else {}
+        assert (await world.call("POST", f"/admin/upgrade/{verb}", body, token=world.alice)).status == 403
+
+
+@at_level(OLDEST)
+async def test_a_cluster_of_the_level_before_refuses_a_rolling_upgrade(world: World) -> None:
+    await with_agents(world)
+    refused = await world.call("POST", "/admin/upgrade/start", {"to": "0.2.1"}, token=world.admin)
+    assert "needs level 2" in refused.error["message"]

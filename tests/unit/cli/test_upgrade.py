@@ -38,3 +38,56 @@ def test_finalizing_with_an_old_server_says_which(api: FakeApi, cli: Cli) -> Non
     result = cli("admin", "upgrade", "finalize")
     assert result.code != 0
     assert text in result.err
+
+
+ROLLOUT = {
+    "target": "0.3.0",
+    "phase": "paused",
+    "by": "olga",
+    "began_at": "2026-03-05T10:00:00.000Z",
+    "reason": "node n2 did not return",
+    "waits_for": "an administrator: resume or rollback",
+    "done": 1,
+    "nodes": [{"node": "n1", "batch": 0, "step": "done"}, {"node": "n2", "batch": 1, "step": "called"}],
+}
+
+
+def test_the_status_shows_the_rolling_upgrade_and_why_it_is_paused(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/admin/upgrade", {**STATUS, "rollout": ROLLOUT})
+    said = cli("admin", "upgrade", "status").out
+    assert "to 0.3.0, paused, 1 of 2 nodes done" in said
+    assert "node n2 did not return" in said
+    assert "called: n2" in said
+
+
+def test_the_plan_shows_batches_and_who_is_left_out(api: FakeApi, cli: Cli) -> None:
+    batches = [{"batch": 0, "nodes": ["n1"]}, {"batch": 1, "nodes": ["n2", "n3"]}]
+    plan = {
+        "target": "0.3.0",
+        "batches": batches,
+        "observe_s": 900,
+        "left_out": [{"node": "n4", "reason": "it is Down"}],
+    }
+    api.on("POST", "/admin/upgrade/plan", plan)
+    said = cli("admin", "upgrade", "plan", "--to", "0.3.0", "--batch", "5%", "--observe", "15m").out
+    assert "3 nodes in 2 batches" in said
+    assert "n[2-3]" in said
+    assert "n4: it is Down" in said
+
+
+def test_servers_are_refused_by_name_and_nothing_is_sent(api: FakeApi, cli: Cli) -> None:
+    refused = cli("admin", "upgrade", "start", "--to", "0.3.0", "--servers")
+    assert refused.code == 2
+    assert "--servers is not supported" in refused.err
+
+
+def test_an_urgent_upgrade_asks_first(api: FakeApi, cli: Cli) -> None:
+    refused = cli("admin", "upgrade", "start", "--to", "0.3.0", "--urgent")
+    assert refused.code == 2
+    assert "--yes" in refused.err
+
+
+def test_turns_show_the_upgrade(api: FakeApi, cli: Cli) -> None:
+    for verb in ("pause", "resume", "rollback"):
+        api.on("POST", f"/admin/upgrade/{verb}", {**STATUS, "rollout": ROLLOUT})
+        assert "to 0.3.0" in cli("admin", "upgrade", verb, "--reason", "slow").out

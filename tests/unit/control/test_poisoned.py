@@ -595,8 +595,8 @@ CASES: dict[str, tuple[str, Case]] = {
     CheckpointRequests.__name__: ("checkpoints", checkpoint_requests),
     CheckpointBroker.__name__: ("checkpoint broker", checkpoint_broker),
 }
-# A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, the budgets, a snapshot.
-WHOLE = {"Scheduling", "Finalizing", "EnergyPrices", "Budgets", "SnapshotUploads"}
+# A turn of these is one thing: a plan over the whole queue, the cluster's level, the one upgrade, the prices, the budgets, a snapshot.
+WHOLE = {"Scheduling", "Finalizing", "Upgrading", "EnergyPrices", "Budgets", "SnapshotUploads"}
 
 
 @pytest.mark.parametrize("name", CASES)

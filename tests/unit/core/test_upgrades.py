@@ -128,6 +128,24 @@ def test_a_later_node_that_does_not_return_pauses_the_upgrade_and_says_why() -> 
     assert site.versions() == [NEW, NEW, OLD, OLD, OLD, OLD]
 
 
+@pytest.mark.parametrize("is_rolling_back", [False, True])
+def test_a_node_that_goes_down_while_it_drains_does_not_hold_its_batch_for_good(is_rolling_back: bool) -> None:
+    site = Site()
+    if is_rolling_back:
+        assert site.run() is UpgradePhase.DONE
+        site.world.must(cmd.TurnUpgrade(trigger=UpgradeTrigger.ROLL_BACK))
+    site.world.place(site.world.submit(), "n1")
+    site.turn()
+    site.world.must(cmd.DownNode(node="n1"))
+    for _ in range(5):
+        site.turn()
+    assert site.upgrade.is_open
+    assert site.upgrade.phase is not UpgradePhase.PAUSED
+    site.turn(now=site.upgrade.stepped_at + 600_000)
+    assert site.upgrade.phase is (UpgradePhase.FAILED if is_rolling_back else UpgradePhase.PAUSED)
+    assert site.upgrade.reason == "node n1 is down and cannot be drained: repair or delete it"
+
+
 def test_a_paused_upgrade_only_finishes_what_was_called() -> None:
     site = Site(canaries=0)
     while {each.step for each in site.upgrade.nodes if each.batch == 1} != {NodeStep.CALLED} or not site.calls:

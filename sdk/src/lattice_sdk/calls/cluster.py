@@ -8,7 +8,7 @@ from lattice_sdk.models.records import (
     SchedulerStatus,
     Whoami,
 )
-from lattice_sdk.models.upgrades import RenewedCertificate, UpgradeStatus
+from lattice_sdk.models.upgrades import RenewedCertificate, UpgradePlan, UpgradeStatus
 from lattice_sdk.models.web.page import Alert
 from lattice_sdk.operation import Steps, at, decoded, everything, items_of, operation, operation_named, read, write
 from lattice_sdk.session import Request
@@ -39,6 +39,52 @@ class ClusterCalls:
     def upgrade_status(self) -> Steps[UpgradeStatus]:
         """The level that the cluster writes, what each server supports, and what agents speak."""
         return read("/admin/upgrade", UpgradeStatus)
+
+    @operation
+    def plan_upgrade(
+        self,
+        to: str,
+        *,
+        canary: int | None = None,
+        batch: str = "",
+        observe_s: int = 900,
+        within: str = "",
+        urgent: bool = False,
+    ) -> Steps[UpgradePlan]:
+        """What a rolling upgrade of the agents to this release would do now; nothing is changed."""
+        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent)
+        return write("POST", "/admin/upgrade/plan", UpgradePlan, fields, "")
+
+    @operation
+    def start_upgrade(
+        self,
+        to: str,
+        *,
+        canary: int | None = None,
+        batch: str = "",
+        observe_s: int = 900,
+        within: str = "",
+        urgent: bool = False,
+        request_id: str = "",
+    ) -> Steps[UpgradeStatus]:
+        """Starts the rolling upgrade of the agents: `canary` nodes first, then `batch` (a number, or a share such as `5%`) at a time."""
+        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent)
+        return write("POST", "/admin/upgrade/start", UpgradeStatus, fields, request_id)
+
+    @operation
+    def pause_upgrade(self, reason: str = "", *, request_id: str = "") -> Steps[UpgradeStatus]:
+        """Starts no further node; nodes whose software was replaced return to service."""
+        return write("POST", "/admin/upgrade/pause", UpgradeStatus, {"reason": reason}, request_id)
+
+    @operation
+    def resume_upgrade(self, reason: str = "", *, request_id: str = "") -> Steps[UpgradeStatus]:
+        """Continues a paused upgrade; nodes that did not return are tried again."""
+        return write("POST", "/admin/upgrade/resume", UpgradeStatus, {"reason": reason}, request_id)
+
+    @operation
+    def roll_back_upgrade(self, reason: str = "", *, request_id: str = "") -> Steps[UpgradeStatus]:
+        """Returns every node that was touched to its former release."""
+        return write("POST", "/admin/upgrade/rollback", UpgradeStatus, {"reason": reason}, request_id)
 
     @operation
     def finalize_upgrade(self, *, request_id: str = "") -> Steps[UpgradeStatus]:
@@ -81,3 +127,10 @@ class ClusterCalls:
         """True when a server answers and is ready; raises Unreachable or Unavailable otherwise."""
         answer = yield Request(method="GET", path="/healthz")
         return decoded(answer, dict[str, object]).get("status") == "ok"
+
+
+def _upgrade(
+    to: str, canary: int | None, batch: str, observe_s: int, within: str, *, urgent: bool
+) -> dict[str, object]:
+    fields: dict[str, object] = {"to": to, "batch": batch, "observe_s": observe_s, "within": within, "urgent": urgent}
+    return fields if canary is None else {**fields, "canary": canary}

@@ -26,6 +26,7 @@ from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.silence import silent_nodes
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
+from lattice.control.nodes.upgrading import Upgrading, UpgradingSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
 from lattice.control.retention.ended import EndedRetention
@@ -67,6 +68,7 @@ from lattice.integrations.energy.prices import open_prices
 from lattice.integrations.wiper.program import ProgramWiper
 from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
+from lattice.observe.readings import readings_of
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks, RunKey
 from lattice.ports.nodes.checkpoints import CheckpointLinks
@@ -237,8 +239,19 @@ class Loops:
         """What is done about nodes that are not as they should be, by programs and systems of the site."""
         infrastructure = infrastructure_of(config)
         self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
-        self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
-        self.rebooting = Rebooting(replica, clock, _reboot_program(config))
+        self.node_hooks = NodeHooks(
+            replica, clock, _program(config.node.event_script, config.node.event_script_timeout), timings.hooks
+        )
+        self.rebooting = Rebooting(replica, clock, _program(config.node.reboot_program, config.node.reboot_timeout))
+        self.upgrading = Upgrading(
+            replica,
+            clock,
+            self.observations,
+            _program(config.upgrade.program, config.upgrade.program_timeout),
+            timings.upgrading,
+            lambda: readings_of(self._metrics),
+            self.health.unfit_because,
+        )
         care = config.sensitive
         self.wiping = Wiping(
             replica,
@@ -317,6 +330,7 @@ class Loops:
             self.reconcile,
             self.wiping,
             self.rebooting,
+            self.upgrading,
             self.collectors,
             self.probing,
             self.health,
@@ -368,22 +382,12 @@ def _budgets(config: ServerConfig) -> Budgets | None:
     return Budgets(open_budgets(settings.budgets, settings.budgets_token_file)) if settings.budgets else None
 
 
-def _event_script(config: ServerConfig) -> SiteProgram | None:
-    command = config.node.event_script
+def _program(command: list[str], timeout_s: float) -> SiteProgram | None:
     if not command:
         return None
     from lattice.integrations.site_program.program import CommandProgram
 
-    return CommandProgram(command, timeout_s=config.node.event_script_timeout)
-
-
-def _reboot_program(config: ServerConfig) -> SiteProgram | None:
-    command = config.node.reboot_program
-    if not command:
-        return None
-    from lattice.integrations.site_program.program import CommandProgram
-
-    return CommandProgram(command, timeout_s=config.node.reboot_timeout)
+    return CommandProgram(command, timeout_s=timeout_s)
 
 
 def _stale_after_s(replica: Replica) -> float:
@@ -401,6 +405,9 @@ class _Timings:
         )
         self.hooks = HookSettings(
             per_minute=config.node.event_script_per_minute, states=frozenset(config.node.event_script_states)
+        )
+        self.upgrading = UpgradingSettings(
+            return_within_s=round(config.upgrade.return_within), heartbeat_interval_s=agent.heartbeat_interval_s
         )
         told = config.notifications
         self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)

@@ -300,6 +300,7 @@ class ServerParts:
         services.ports = self.links.bulk
         services.idle = loops.idle_ends
         services.conformance = loops.conformance
+        services.upgrading = loops.upgrading
         services.health = loops.health
         services.inventories = loops.inventories
         services.audit = loops.auditing

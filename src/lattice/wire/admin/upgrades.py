@@ -19,6 +19,59 @@ class AgentProtocols(Struct, frozen=True, kw_only=True):
     nodes: int
 
 
+class NodeUpgradeView(Struct, frozen=True, kw_only=True):
+    """One node of a rolling upgrade: `former` is the release a rollback returns to, batch 0 are the canaries."""
+
+    node: str
+    former: str
+    batch: int
+    step: str
+
+
+class AgentUpgradeView(Struct, frozen=True, kw_only=True):
+    """The newest rolling upgrade of the agents. `reason` says why it is paused, was rolled back or has failed; `waits_for` what it waits for."""
+
+    target: str
+    phase: str
+    by: str
+    began_at: str | None
+    ended_at: str | None
+    reason: str
+    observe_s: int
+    within: str
+    urgent: bool
+    done: int
+    waits_for: str
+    nodes: list[NodeUpgradeView]
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A node that the upgrade does not touch, and why."""
+
+    node: str
+    reason: str
+
+
+class UpgradeBatch(Struct, frozen=True, kw_only=True):
+    """Nodes that are upgraded together; 0 are the canaries."""
+
+    batch: int
+    nodes: list[str]
+
+
+class UpgradePlan(Struct, frozen=True, kw_only=True):
+    """What `start` would do now: the nodes of each batch in order, the canaries first."""
+
+    target: str
+    canaries: int
+    batch: int
+    observe_s: int
+    batches: list[UpgradeBatch]
+    left_out: list[LeftOut]
+    within: str
+    urgent: bool
+
+
 class UpgradeView(Struct, frozen=True, kw_only=True):
     """`next_level` is the level that `finalize` would raise to, None if there is none; `blocked_by` says why it cannot."""
 
@@ -27,3 +80,4 @@ class UpgradeView(Struct, frozen=True, kw_only=True):
     blocked_by: str
     servers: list[ServerLevels]
     agents: list[AgentProtocols]
+    rollout: AgentUpgradeView | None = None

@@ -2004,19 +2004,157 @@ class AgentProtocols(_message.Message):
     nodes: int
     def __init__(self, protocol: _Optional[int] = ..., nodes: _Optional[int] = ...) -> None: ...
 
+class NodeUpgradeView(_message.Message):
+    __slots__ = ("node", "former", "batch", "step")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    FORMER_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    former: str
+    batch: int
+    step: str
+    def __init__(self, node: _Optional[str] = ..., former: _Optional[str] = ..., batch: _Optional[int] = ..., step: _Optional[str] = ...) -> None: ...
+
+class AgentUpgradeView(_message.Message):
+    __slots__ = ("target", "phase", "by", "began_at", "ended_at", "reason", "observe_s", "within", "urgent", "done", "waits_for", "nodes")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    phase: str
+    by: str
+    began_at: str
+    ended_at: str
+    reason: str
+    observe_s: int
+    within: str
+    urgent: bool
+    done: int
+    waits_for: str
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeUpgradeView]
+    def __init__(self, target: _Optional[str] = ..., phase: _Optional[str] = ..., by: _Optional[str] = ..., began_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., reason: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., done: _Optional[int] = ..., waits_for: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[NodeUpgradeView, _Mapping]]] = ...) -> None: ...
+
 class UpgradeView(_message.Message):
-    __slots__ = ("level", "next_level", "blocked_by", "servers", "agents")
+    __slots__ = ("level", "next_level", "blocked_by", "servers", "agents", "rollout")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     NEXT_LEVEL_FIELD_NUMBER: _ClassVar[int]
     BLOCKED_BY_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
     AGENTS_FIELD_NUMBER: _ClassVar[int]
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
     level: int
     next_level: int
     blocked_by: str
     servers: _containers.RepeatedCompositeFieldContainer[ServerLevels]
     agents: _containers.RepeatedCompositeFieldContainer[AgentProtocols]
-    def __init__(self, level: _Optional[int] = ..., next_level: _Optional[int] = ..., blocked_by: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[ServerLevels, _Mapping]]] = ..., agents: _Optional[_Iterable[_Union[AgentProtocols, _Mapping]]] = ...) -> None: ...
+    rollout: AgentUpgradeView
+    def __init__(self, level: _Optional[int] = ..., next_level: _Optional[int] = ..., blocked_by: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[ServerLevels, _Mapping]]] = ..., agents: _Optional[_Iterable[_Union[AgentProtocols, _Mapping]]] = ..., rollout: _Optional[_Union[AgentUpgradeView, _Mapping]] = ...) -> None: ...
+
+class PlanUpgradeRequest(_message.Message):
+    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "request_id")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    CANARY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    canary: int
+    batch: str
+    observe_s: int
+    within: str
+    urgent: bool
+    request_id: str
+    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UpgradeBatch(_message.Message):
+    __slots__ = ("batch", "nodes")
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, batch: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LeftOut(_message.Message):
+    __slots__ = ("node", "reason")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    reason: str
+    def __init__(self, node: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class UpgradePlan(_message.Message):
+    __slots__ = ("target", "canaries", "batch", "observe_s", "batches", "left_out", "within", "urgent")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    canaries: int
+    batch: int
+    observe_s: int
+    batches: _containers.RepeatedCompositeFieldContainer[UpgradeBatch]
+    left_out: _containers.RepeatedCompositeFieldContainer[LeftOut]
+    within: str
+    urgent: bool
+    def __init__(self, target: _Optional[str] = ..., canaries: _Optional[int] = ..., batch: _Optional[int] = ..., observe_s: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[UpgradeBatch, _Mapping]]] = ..., left_out: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ...) -> None: ...
+
+class StartUpgradeRequest(_message.Message):
+    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "request_id")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    CANARY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    canary: int
+    batch: str
+    observe_s: int
+    within: str
+    urgent: bool
+    request_id: str
+    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PauseUpgradeRequest(_message.Message):
+    __slots__ = ("reason", "request_id")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    request_id: str
+    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResumeUpgradeRequest(_message.Message):
+    __slots__ = ("reason", "request_id")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    request_id: str
+    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RollBackUpgradeRequest(_message.Message):
+    __slots__ = ("reason", "request_id")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    request_id: str
+    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class FinalizeUpgradeRequest(_message.Message):
     __slots__ = ("request_id",)

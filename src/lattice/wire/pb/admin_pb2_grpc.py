@@ -356,6 +356,31 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
                 _registered_method=True)
+        self.PlanUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/PlanUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.PlanUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradePlan.FromString,
+                _registered_method=True)
+        self.StartUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/StartUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.StartUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
+        self.PauseUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/PauseUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.PauseUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
+        self.ResumeUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/ResumeUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ResumeUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
+        self.RollBackUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/RollBackUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RollBackUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
         self.FinalizeUpgrade = channel.unary_unary(
                 '/lattice.v1.AdminService/FinalizeUpgrade',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.FinalizeUpgradeRequest.SerializeToString,
@@ -904,6 +929,41 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanUpgrade(self, request, context):
+        """Show what a rolling upgrade of the agents would do now; nothing is changed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartUpgrade(self, request, context):
+        """Start a rolling upgrade of the agents: canaries first, then batch by batch.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseUpgrade(self, request, context):
+        """Start no further node; nodes whose software was replaced return to service.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeUpgrade(self, request, context):
+        """Continue a paused upgrade; nodes that did not return are tried again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RollBackUpgrade(self, request, context):
+        """Return every node that was touched to its former release.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FinalizeUpgrade(self, request, context):
         """Raise the level by one once every server supports it; this cannot be undone.
         """
@@ -1358,6 +1418,31 @@ def add_AdminServiceServicer_to_server(servicer, server):
             'UpgradeStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.UpgradeStatus,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
+            ),
+            'PlanUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.PlanUpgradeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradePlan.SerializeToString,
+            ),
+            'StartUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.StartUpgradeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
+            ),
+            'PauseUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.PauseUpgradeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
+            ),
+            'ResumeUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ResumeUpgradeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
+            ),
+            'RollBackUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.RollBackUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RollBackUpgradeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
             ),
             'FinalizeUpgrade': grpc.unary_unary_rpc_method_handler(
@@ -3183,6 +3268,141 @@ class AdminService:
             target,
             '/lattice.v1.AdminService/UpgradeStatus',
             lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/PlanUpgrade',
+            lattice_dot_v1_dot_admin__pb2.PlanUpgradeRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradePlan.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/StartUpgrade',
+            lattice_dot_v1_dot_admin__pb2.StartUpgradeRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/PauseUpgrade',
+            lattice_dot_v1_dot_admin__pb2.PauseUpgradeRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ResumeUpgrade',
+            lattice_dot_v1_dot_admin__pb2.ResumeUpgradeRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RollBackUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RollBackUpgrade',
+            lattice_dot_v1_dot_admin__pb2.RollBackUpgradeRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
             options,
             channel_credentials,

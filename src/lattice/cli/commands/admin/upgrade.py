@@ -1,4 +1,4 @@
-"""`lattice admin upgrade status|finalize`: the level of the cluster, and raising it."""
+"""`lattice admin upgrade status|finalize`: the rolling upgrade, the level of the cluster, and raising it."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,9 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
-from lattice_sdk.models.upgrades import ServerLevels, UpgradeStatus
+from lattice.cli.times import stamp_text
+from lattice.slurm.text.hostlists import fold
+from lattice_sdk.models.upgrades import AgentUpgrade, NodeUpgrade, ServerLevels, UpgradeStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,23 +17,49 @@ class Options:
 
 
 def run_status(_options: Options, context: Context) -> int:
-    _show(context, context.client.upgrade_status())
+    show_upgrade(context, context.client.upgrade_status())
     return OK
 
 
 def run_finalize(_options: Options, context: Context) -> int:
-    _show(context, context.client.finalize_upgrade())
+    show_upgrade(context, context.client.finalize_upgrade())
     return OK
 
 
-def _show(context: Context, status: UpgradeStatus) -> None:
+def show_upgrade(context: Context, status: UpgradeStatus) -> None:
+    """The rolling upgrade, if there was one, and the level."""
     pairs = [
+        *_rollout(status.rollout),
         ("Level", str(status.level)),
         ("Next level", _next(status)),
         *((f"Server {server.name}", _line(server)) for server in status.servers),
         *((f"Agents, protocol {each.protocol}", str(each.nodes)) for each in status.agents),
     ]
     show_one(context, status, pairs)
+
+
+def _rollout(rollout: AgentUpgrade | None) -> list[tuple[str, str]]:
+    if rollout is None:
+        return []
+    batches: dict[int, list[NodeUpgrade]] = {}
+    for node in rollout.nodes:
+        batches.setdefault(node.batch, []).append(node)
+    pairs = [
+        ("Upgrade", f"to {rollout.target}, {rollout.phase}, {rollout.done} of {len(rollout.nodes)} nodes done"),
+        ("Reason", rollout.reason),
+        ("Waits for", rollout.waits_for),
+        ("Started", f"{stamp_text(rollout.began_at)} by {rollout.by}"),
+        ("Ended", stamp_text(rollout.ended_at)),
+        *((f"Batch {number}" if number else "Canaries", _steps(nodes)) for number, nodes in sorted(batches.items())),
+    ]
+    return [(name, text) for name, text in pairs if text]
+
+
+def _steps(nodes: list[NodeUpgrade]) -> str:
+    steps: dict[str, list[str]] = {}
+    for node in nodes:
+        steps.setdefault(node.step, []).append(node.node)
+    return "; ".join(f"{step}: {fold(names)}" for step, names in steps.items())
 
 
 def _next(status: UpgradeStatus) -> str:

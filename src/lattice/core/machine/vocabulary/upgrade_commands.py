@@ -1,7 +1,7 @@
 """Commands about the upgrade of the agents. See docs/architecture/upgrades.md."""
 
 from lattice.core.machine.vocabulary.shape import Command
-from lattice.core.model.site.upgrades import NodeStep, UpgradeTrigger
+from lattice.core.model.site.upgrades import FiguresBefore, NodeStep, UpgradeTrigger
 
 
 class BeginUpgrade(Command, tag="begin_upgrade", frozen=True, kw_only=True):
@@ -14,6 +14,7 @@ class BeginUpgrade(Command, tag="begin_upgrade", frozen=True, kw_only=True):
     observe_s: int
     within: str = ""
     urgent: bool = False
+    before: FiguresBefore = FiguresBefore()
 
 
 class TurnUpgrade(Command, tag="turn_upgrade", frozen=True, kw_only=True):

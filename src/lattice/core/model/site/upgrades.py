@@ -1,5 +1,6 @@
 """The rolling upgrade of the agents: its record, its lifecycle, and the sizes of its batches. See docs/architecture/upgrades.md."""
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct
@@ -61,6 +62,14 @@ class NodeUpgrade(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     stays_drained: bool = False  # an operator had drained it before
 
 
+class FiguresBefore(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Shares of the time before an upgrade, in parts per million: what the figures during it are compared with."""
+
+    rejected_ppm: int = 0  # of the placements that were proposed
+    errors_ppm: int = 0  # of the API requests, those answered with 5xx
+    failures_ppm: int = 0  # of the runs that ended, those that their node failed
+
+
 class Upgrade(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The newest upgrade. Times in milliseconds since 1970."""
 
@@ -77,6 +86,7 @@ class Upgrade(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     reason: str = ""
     stepped_at: int = 0
     ended_at: int = 0
+    before: FiguresBefore = FiguresBefore()
 
     @property
     def is_open(self) -> bool:
@@ -136,3 +146,19 @@ def default_sizes(nodes: int) -> tuple[int, int]:
 def batch_of(place: int, canaries: int, size: int) -> int:
     """The batch of the node at this place of the order."""
     return 0 if place < canaries else 1 + (place - canaries) // size
+
+
+_RELEASE = re.compile(r"(\d{1,6})\.(\d{1,6})")
+
+
+def is_skipping(former: str, target: str) -> bool:
+    """Whether a release lies between the two, so that they share no protocol version; false if one of them has no numbers."""
+    old, new = _RELEASE.match(former), _RELEASE.match(target)
+    if old is None or new is None:
+        return False
+    (old_major, old_minor), (new_major, new_minor) = (tuple(map(int, each.groups())) for each in (old, new))
+    if old_major == new_major:
+        return abs(new_minor - old_minor) > 1
+    # Which release was the last before a new major number is not known; its first one is x.0.
+    newer_minor = new_minor if new_major > old_major else old_minor
+    return abs(new_major - old_major) > 1 or newer_minor > 0

@@ -38,6 +38,7 @@ def begin(state: State, command: cmd.BeginUpgrade, actor: str, at: int) -> Event
         within=command.within,
         urgent=command.urgent,
         stepped_at=at,
+        before=command.before,
     )
     return (ev.UpgradeChanged(upgrade=upgrade),)
 
