@@ -61,14 +61,19 @@ def test_a_terminal_is_left_and_taken_up_again(cluster: LocalCluster, alloc: str
     window.until("code 7")
 
 
-def test_a_terminal_on_any_node_passes_the_code_on(cluster: LocalCluster, alloc: str) -> None:
+def test_a_terminal_on_any_node_passes_the_code_on(cluster: LocalCluster, alloc: str, client: Client) -> None:
     second = cluster.allocation(alloc)["nodes"][1]
     done = cluster.cli(
         "attach", alloc, "--node", second, "--command", "echo on $LATTICE_NODE_ID; tty; exit 9", check=False
     )
     assert (done.returncode, f"on {second}" in done.stdout, "/dev/pts/" in done.stdout) == (9, True, True), done
-    done = cluster.cli("attach", alloc, stdin="echo $((6 * 7)) here\nexit 3\n", check=False)
+    done = cluster.cli("attach", alloc, "--", "sh", stdin="echo $((6 * 7)) here\nexit 3\n", check=False)
     assert (done.returncode, "42 here" in done.stdout) == (3, True), done
+    done = cluster.cli("attach", alloc, "--share", "a\nb", "--", "sleep", "600", check=False)
+    assert (done.returncode, "cannot be printed\n  hint: " in done.stderr) == (1, True), done
+    eventually(
+        lambda: all(each.state == "ended" for each in client.list_steps(alloc)), "the end of what was not shared"
+    )
     done = cluster.cli("attach", alloc, "--", "no-such-program", check=False)
     assert (done.returncode, "command not found" in done.stderr) == (127, True), done
 
@@ -77,12 +82,16 @@ def test_wrong_ways_to_attach_are_refused_with_a_hint(cluster: LocalCluster, all
     for _ in range(5):
         client.attach(alloc, TerminalRequest(argv=["sleep", "600"]))
     for words, told in (
-        (["attach", alloc], "you have 5 terminals already"),
-        (["attach", alloc, "--node", "n99"], "is not part of the allocation"),
+        (["attach", alloc, "--", "sh"], "you have 5 terminals already"),
+        (["attach", alloc, "--node", "n99", "--", "sh"], "is not part of the allocation"),
         (["attach", alloc, "--terminal", "x"], "is not a terminal"),
         (["attach", alloc, "--terminal", "77"], f"no step {alloc}.77"),
         (["attach", alloc, "--terminal", "0", "--keep"], "--keep cannot be used with --terminal"),
-        (["attach", "a99999"], "no allocation"),
+        (["attach", "a99999", "--", "sh"], "no allocation"),
+        (["attach", alloc], "no terminal here"),
+        (["attach", alloc, "--terminal", "1"], "no terminal here"),
+        (["session", "--walltime=1h"], "no terminal here"),
+        (["logs", alloc, "--run", "9"], f"{alloc} has no run 9\n  current: 1 run\n"),
     ):
         done = cluster.cli(*words, check=False)
         assert done.returncode != 0

@@ -32,7 +32,7 @@ def check_line(text: str, field: str, longest: int = MAX_NAME) -> str:
     if len(text) > longest:
         raise BadField(field, "is too long", current=f"{len(text):,} characters", limit=f"{longest:,} characters")
     if not text.isprintable():
-        raise BadField(field, "contains characters that cannot be printed")
+        raise BadField(field, "contains characters that cannot be printed", hint="use one line of plain text")
     return text
 
 

@@ -311,9 +311,16 @@ def _run(record: Allocation, asked: int | None) -> int:
         raise ApiError(
             "not_found",
             f"{allocation_id(record.number)} has no run {asked}",
-            current=f"{record.run} runs",
+            current=f"{record.run} runs" if record.run != 1 else "1 run",
+            hint=_runs_hint(record),
         )
     return asked
+
+
+def _runs_hint(record: Allocation) -> str:
+    if not record.run:
+        return "it has not started yet"
+    return f"name one from 1 to {record.run}" if record.run > 1 else "leave --run out, or name run 1"
 
 
 def _tail(asked: int | None) -> int:

@@ -8,6 +8,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.launching import terminal_shape
 from lattice.cli.terminal.attached import AttachedTerminal
+from lattice_sdk.errors import LatticeError
 from lattice_sdk.models.steps import Step, TerminalRequest
 
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL")
@@ -60,10 +61,25 @@ def run(options: Options, context: Context) -> int:
         step = _found(options, context)
         if options.share or options.unshare:
             return _say_who_watches(options, context, step)
+        if not step.read_only:
+            need_terminal(context, hint=f"`lattice logs {step.allocation} --step {step.step}` shows what it printed")
         return AttachedTerminal(context, step, is_new=False).attend()
-    step = context.client.attach(options.id, request_for(options, context))
-    _share(options, context, step)
+    request = request_for(options, context)
+    if not (options.command or options.tail):
+        need_terminal(context, hint="name a command, which may read a pipe: lattice attach ID -- sh")
+    step = context.client.attach(options.id, request)
+    try:
+        _share(options, context, step)
+    except LatticeError:
+        context.client.end_step(step.allocation, step.step)  # no client would attend it
+        raise
     return AttachedTerminal(context, step, is_new=True).attend()
+
+
+def need_terminal(context: Context, *, hint: str) -> None:
+    """Raises UsageError where no user can type: a shell would wait for a pipe, and not end with this command."""
+    if not context.streams.stdin.isatty():
+        raise UsageError("no terminal here: standard input is not one", hint=hint)
 
 
 def _say_who_watches(options: Options, context: Context, step: Step) -> int:

@@ -44,6 +44,7 @@ def complete(values: Values, _parser: argparse.ArgumentParser, _process: Process
 
 def run(options: SubmitOptions, context: Context) -> int:
     _refuse(options)
+    attach.need_terminal(context, hint="use `lattice run -- COMMAND` for work without a terminal")
     with submit.flags_named(options):
         session = context.client.create_session(build_submission(options, context), request_id=options.request_id)
     for text in session.warnings:
