@@ -80,17 +80,30 @@ def test_an_empty_store_says_what_was_looked_for(tmp_path: Path) -> None:
 
 
 @scenario
-async def test_every_flipped_bit_of_a_packed_snapshot_is_noticed(tmp_path: Path) -> None:
+async def test_no_flipped_bit_of_a_packed_snapshot_changes_what_is_restored(tmp_path: Path) -> None:
+    """Nearly all are noticed. A few (the size of the window, unused codes of the compression) change no byte of the contents."""
     await uploaded(tmp_path, 1)
     packed = tmp_path / "store" / name_of(AT)
     good = packed.read_bytes()
-    places = range(0, len(good), max(1, len(good) // 60))
-    for place in {*places, *range(len(good) - 12, len(good))}:
+    await store_at(tmp_path).fetch(name_of(AT), tmp_path / "good")
+    contents = contents_of(tmp_path / "good")
+    noticed = tried = 0
+    for place in {*range(12), *range(0, len(good), max(1, len(good) // 60)), *range(len(good) - 12, len(good))}:
         bad = bytearray(good)
         bad[place] ^= 1
         packed.write_bytes(bad)
-        with pytest.raises(BackupError):
+        tried += 1
+        try:
             await store_at(tmp_path).fetch(name_of(AT), tmp_path / f"at-{place}")
+        except BackupError:
+            noticed += 1
+        else:
+            assert contents_of(tmp_path / f"at-{place}") == contents
+    assert noticed >= 0.8 * tried
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @scenario
