@@ -180,7 +180,7 @@ class Driver:
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
         self.telemetry = NodeTelemetry(self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
-        self._instances = InstanceWatch(self._bulk, self._post, self.feed, self._spawn, boot_now)
+        self._instances = InstanceWatch(self._bulk, self.ask_shim, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
             declared_gpus=facts.gpus,

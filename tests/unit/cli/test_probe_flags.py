@@ -3,8 +3,8 @@
 import pytest
 
 from lattice.cli.errors import UsageError
-from lattice.cli.input.probes import parse_probe
-from lattice_sdk import ProbeRequest
+from lattice.cli.input.probes import parse_probe, probe_text
+from lattice_sdk import Probe, ProbeRequest
 
 
 def test_a_probe_is_a_kind_a_port_and_options() -> None:
@@ -22,7 +22,16 @@ def test_a_probe_is_a_kind_a_port_and_options() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["8080", "exec:true", "tcp:", "http:x/y", "tcp:80,period=often", "tcp:80,when=now"])
+def test_a_command_is_split_into_words_and_given_back_as_it_was() -> None:
+    probe = parse_probe("exec:./check 'two words',period=5", "-")
+    assert probe == ProbeRequest(probe_type="exec", command=("./check", "two words"), period_secs=5)
+    text = probe_text(Probe(kind="liveness", type="exec", command=("./check", "two words"), period_s=5, timeout_s=1))
+    assert text.startswith("exec:./check 'two words',period=5,")
+
+
+@pytest.mark.parametrize(
+    "text", ["8080", "exec:", "exec:'a", "tcp:", "http:x/y", "tcp:80,period=often", "tcp:80,when=now"]
+)
 def test_what_is_no_probe_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_probe(text, "--readiness-probe")

@@ -72,7 +72,12 @@ def test_a_probe_has_the_defaults_of_its_kind() -> None:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"probe_type": "exec"}, "probe_type"),
+        ({"probe_type": "exec", "port": 0}, "command"),
+        ({"probe_type": "exec", "port": 0, "command": [""]}, "command"),
+        ({"probe_type": "exec", "port": 0, "command": ["a\0b"]}, "command"),
+        ({"probe_type": "exec", "port": 0, "command": ["a", "b" * 5000]}, "command"),
+        ({"probe_type": "exec", "command": ["a"], "port": 80}, "port"),
+        ({"probe_type": "tcp", "command": ["a"], "port": 80}, "command"),
         ({"probe_type": "ping"}, "probe_type"),
         ({"port": 0}, "port"),
         ({"port": 70_000}, "port"),

@@ -150,6 +150,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     timeout_s: Figure = 0
     failure_threshold: int = 0
     success_threshold: int = 0
+    command: tuple[str, ...] = ()
 
 
 class Instance(Struct, frozen=True, kw_only=True):
@@ -203,7 +204,7 @@ class Service(Struct, frozen=True, kw_only=True):
 class ProbeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the node asks an instance of a service for its health; None = 10 s, of readiness 0."""
 
-    probe_type: str  # tcp, http
+    probe_type: str  # tcp, http, exec
     port: int = 0
     path: str = ""
     period_secs: int = 30
@@ -211,6 +212,7 @@ class ProbeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure_threshold: int = 3
     success_threshold: int = 1
     timeout_secs: int = 5
+    command: tuple[str, ...] = ()  # of exec
 
 
 class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):

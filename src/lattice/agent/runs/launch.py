@@ -22,6 +22,7 @@ from lattice.agent.runs.mpi import NAMES, launcher_variables, offer_launcher, wr
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.core.model.work.exposure import variable_of
 from lattice.ports.nodes.agents import StartOrder
+from lattice.ports.nodes.probes import ProbeType
 
 DEFAULT_MIN_UID = 1000
 NOBODY = frozenset({65534, 0xFFFFFFFE})  # the overflow id of Linux, and as 32 bits have it
@@ -357,4 +358,6 @@ def _extras(order: StartOrder) -> dict[str, object]:
         extras["files"] = {"stdout": files.stdout, "stderr": files.stderr, "stdin": files.stdin, "mode": mode}
     if order.early_signal is not None:
         extras["early"] = msgspec.structs.asdict(order.early_signal)
+    if any(probe.type is ProbeType.EXEC for probe in order.probes):
+        extras["probed"] = True
     return extras

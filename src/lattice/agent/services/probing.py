@@ -2,6 +2,7 @@
 
 Decides nothing: `agent/machine/probes.py` says what an answer means, `agent/machine/decide.py` what follows for the run.
 A port is asked only where a process of the run itself listens on it, as for tunnels: what another user's process says counts for nothing.
+A command is run by the shim, as the run's user in its group and file system.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s
 from lattice.agent.machine.state import ProbeFailed
+from lattice.agent.shim_client import ShimMessage
 from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import Readiness, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
@@ -23,6 +25,8 @@ MAX_HEAD_BYTES = 64 << 10
 GOOD_STATUS = range(200, 400)
 DRAIN_LOOK_S = 0.1
 LEAST_WAIT_S = 0.05
+SHIM_SLACK_S = 5.0  # for the way to the shim and back
+MAX_TEXT = 200
 NOT_YET = "its probes have not passed yet"
 
 _log = logging.getLogger(__name__)
@@ -59,12 +63,14 @@ class InstanceWatch:
     def __init__(
         self,
         bulk: Connections,
+        ask: Callable[[dict[str, object], Callable[[ShimMessage], None] | None], None],
         post: Callable[[pb.AgentMessage], None],
         feed: Callable[[ProbeFailed], None],
         spawn: Callable[[Coroutine[None, None, None]], None],
         clock: Callable[[], float],
     ) -> None:
         self._bulk = bulk
+        self._ask_shim = ask
         self._post = post
         self._feed = feed
         self._spawn = spawn
@@ -154,6 +160,8 @@ class InstanceWatch:
 
     async def _failure(self, key: RunKey, probe: ProbeOrder) -> str:
         """Why the probe did not pass; empty when it did."""
+        if probe.type is ProbeType.EXEC:
+            return await self._run(key, probe)
         try:
             async with asyncio.timeout(probe.timeout_s):
                 reader, writer = await self._bulk.connect(key, probe.port)
@@ -170,6 +178,36 @@ class InstanceWatch:
         except Exception as error:  # noqa: BLE001 - the loop's edge: a probe must not end in silence
             _log.exception("probe failed")
             return f"the node could not ask: {error}"
+
+    async def _run(self, key: RunKey, probe: ProbeOrder) -> str:
+        """Why the command did not end with code 0. The shim keeps its time: it also ends what the command has started."""
+        answer: asyncio.Future[ShimMessage] = asyncio.get_running_loop().create_future()
+
+        def answered(message: ShimMessage) -> None:
+            if not answer.done():
+                answer.set_result(message)
+
+        words = {"op": "probe", "number": key.number, "run": key.run, "argv": list(probe.command)}
+        self._ask_shim({**words, "within_s": probe.timeout_s}, answered)
+        try:
+            async with asyncio.timeout(probe.timeout_s + SHIM_SLACK_S):
+                return _judged(await answer, probe.command[0])
+        except TimeoutError:
+            return f"{_plain(probe.command[0])}: the node did not answer within {probe.timeout_s + SHIM_SLACK_S:g} s"
+
+
+def _judged(said: ShimMessage, program: str) -> str:
+    """Why the command did not pass, with the first line that it wrote."""
+    if said.ok and not said.exit_code and not said.signal:
+        return ""
+    how = said.error or (f"ended by signal {said.signal}" if said.signal else f"exit code {said.exit_code}")
+    wrote = next((line for line in said.output.splitlines() if line.strip()), "")
+    return f"{_plain(program)}: {how}" + (f": {_plain(wrote)}" if wrote else "")
+
+
+def _plain(text: str) -> str:
+    """Without what would move the cursor of a terminal; work writes it."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:MAX_TEXT])
 
 
 async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, probe: ProbeOrder) -> str:

@@ -43,6 +43,7 @@ class Launch:
         "gid",
         "grace_s",
         "groups",
+        "is_probed",
         "is_sealed",
         "limits",
         "mounts",
@@ -72,6 +73,7 @@ class Launch:
         self.rlimits = _rlimits(mapping(request, "limits"))
         self.mounts = mounts_of(request)
         self.is_sealed = bool(request.get("sealed"))  # in a container: without capabilities and some system calls
+        self.is_probed = bool(request.get("probed"))  # commands are run beside it, as it is run
         self.namespace = -1  # a descriptor of the file system that the process sees, once it is made; -1 = the host's
         self.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)
         self.walltime_s = seconds(request, "walltime_s", 0.0)

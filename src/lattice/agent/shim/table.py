@@ -31,6 +31,7 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import MAIN, Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.files import MAX_S, lay
+from lattice.agent.shim.health.commands import ProbeCommands
 from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.launch import Launch, integer, seconds
@@ -97,6 +98,7 @@ class RunTable:
             emptied=self._step_ended,
             kernel_log=self._kernel_log,
         )
+        self._probes = ProbeCommands(loop, tracker, inheritance, reply)
         self._interventions = Interventions(
             loop, self._steps, lambda run: self._terminate(run, "walltime", run.grace_s, "")
         )
@@ -109,6 +111,8 @@ class RunTable:
             return self._start(link, request)
         if operation == "list":
             return self._list()
+        if operation == "probe":
+            return self._probes.start(link, _key(request), self._live.get(_key(request)), request)
         if operation == "processes":
             return self._processes(_key(request))
         if operation == "measure":
@@ -332,7 +336,7 @@ class RunTable:
             run.error = describe_failure(run.launch, report)
             return
         run.phase = "running"
-        run.launch = None
+        run.launch = run.launch if run.launch.is_probed else None
         run.save_timer = self._loop.call_at(boot_now() + SAVE_RUNNING_S, lambda: self._save(run))
         self._answer_waiters(run)
 
@@ -428,7 +432,7 @@ class RunTable:
                 run.record_exit(status, used)
                 self._exec_known(run)
                 touched.append(run)
-            else:
+            elif not self._probes.reaped(pid, status):
                 self._steps.reaped(pid, status, used)
         if isinstance(self._tracker, Forest):
             # Without cgroups only the death of its processes tells that a run may be empty.
@@ -498,6 +502,7 @@ class RunTable:
         run.close()
         run.launch = None
         del self._live[run.key]
+        self._probes.end(run.key)
         self._save(run)
         answered = self._answer_waiters(run)
         if not run.error or (run.pid and not answered):

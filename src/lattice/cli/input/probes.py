@@ -1,4 +1,6 @@
-"""Probes of a service on the command line: tcp:8080 or http:8080/healthz,period=5."""
+"""Probes of a service on the command line: tcp:8080, http:8080/healthz,period=5 or exec:./check --fast."""
+
+import shlex
 
 from msgspec.structs import replace
 
@@ -12,7 +14,7 @@ _NUMBERS = {
     "failures": "failure_threshold",
     "successes": "success_threshold",
 }
-_HINT = "for example tcp:8080 or http:8080/healthz,period=5"
+_HINT = "for example tcp:8080, http:8080/healthz,period=5 or 'exec:./check --fast,timeout=2'"
 
 
 def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
@@ -20,7 +22,7 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
     if text is None:
         return None
     how, colon, rest = text.partition(":")
-    if not colon or how not in ("tcp", "http"):
+    if not colon or how not in ("tcp", "http", "exec"):
         raise UsageError(f'{flag} "{text}" is no probe', hint=_HINT)
     numbers: dict[str, int] = {}
     while "," in rest:
@@ -32,15 +34,29 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
             raise UsageError(f'{flag}: {name}="{value}" is no whole number', hint=_HINT)
         numbers[_NUMBERS[name]] = int(value)
         rest = head
+    if how == "exec":
+        return replace(ProbeRequest(probe_type=how, command=_words(rest, flag)), **numbers)
     port, slash, path = rest.partition("/")
     if not (port.isascii() and port.isdigit()):
         raise UsageError(f'{flag}: "{port}" is no port', hint=_HINT)
     return replace(ProbeRequest(probe_type=how, port=int(port), path=slash + path), **numbers)
 
 
+def _words(text: str, flag: str) -> tuple[str, ...]:
+    """The words of a command, split as a shell would; no shell runs it."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError:
+        raise UsageError(f'{flag}: "{text}" has a quotation mark without its partner', hint=_HINT) from None
+    if not words or not words[0]:
+        raise UsageError(f"{flag}: an exec probe needs a command", hint=_HINT)
+    return words
+
+
 def probe_text(probe: Probe) -> str:
     """As the flag takes it."""
+    what = shlex.join(probe.command) if probe.command else f"{probe.port}{probe.path}"
     return (
-        f"{probe.type}:{probe.port}{probe.path},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"
+        f"{probe.type}:{what},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"
         f"failures={probe.failure_threshold},successes={probe.success_threshold}"
     )

@@ -18,6 +18,7 @@ class ProbeType(Enum):
 
     TCP = "tcp"  # the port takes a connection
     HTTP = "http"  # GET path answers with a status below 400
+    EXEC = "exec"  # the command, run beside the instance, ends with code 0
 
 
 class ProbeOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -32,3 +33,4 @@ class ProbeOrder(Struct, frozen=True, kw_only=True, gc=False):
     timeout_s: float = 5.0
     failure_threshold: int = 3
     success_threshold: int = 1
+    command: tuple[str, ...] = ()  # of exec

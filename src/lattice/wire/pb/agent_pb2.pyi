@@ -28,6 +28,7 @@ class ProbeType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROBE_TYPE_UNSPECIFIED: _ClassVar[ProbeType]
     PROBE_TYPE_TCP: _ClassVar[ProbeType]
     PROBE_TYPE_HTTP: _ClassVar[ProbeType]
+    PROBE_TYPE_EXEC: _ClassVar[ProbeType]
 
 class EndCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -82,6 +83,7 @@ PROBE_KIND_STARTUP: ProbeKind
 PROBE_TYPE_UNSPECIFIED: ProbeType
 PROBE_TYPE_TCP: ProbeType
 PROBE_TYPE_HTTP: ProbeType
+PROBE_TYPE_EXEC: ProbeType
 END_CAUSE_UNSPECIFIED: EndCause
 END_CAUSE_EXIT: EndCause
 END_CAUSE_SIGNAL: EndCause
@@ -670,7 +672,7 @@ class RunMode(_message.Message):
     def __init__(self, mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., left_s: _Optional[float] = ...) -> None: ...
 
 class Probe(_message.Message):
-    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold")
+    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -680,6 +682,7 @@ class Probe(_message.Message):
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
     kind: ProbeKind
     type: ProbeType
     port: int
@@ -689,7 +692,8 @@ class Probe(_message.Message):
     timeout_s: float
     failure_threshold: int
     success_threshold: int
-    def __init__(self, kind: _Optional[_Union[ProbeKind, str]] = ..., type: _Optional[_Union[ProbeType, str]] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ...) -> None: ...
+    command: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, kind: _Optional[_Union[ProbeKind, str]] = ..., type: _Optional[_Union[ProbeType, str]] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Readiness(_message.Message):
     __slots__ = ("key", "instance", "ready", "text")

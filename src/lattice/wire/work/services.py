@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.services.scaling import ScaleStanding
@@ -27,6 +28,8 @@ MAX_PORT = 65_535
 MAX_PROBE_S = 3600
 MAX_THRESHOLD = 1000
 MAX_PATH = 2048
+MAX_PROBE_WORDS = 64  # of a command
+MAX_PROBE_BYTES = 4096
 MAX_DRAIN_S = 3600
 DEFAULT_DRAIN_S = 30
 DEFAULT_DELAY_S = 10  # of readiness none: asking early does no harm
@@ -52,6 +55,7 @@ class ProbeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     failure_threshold: int = 3
     success_threshold: int = 1
     timeout_secs: int = 5
+    command: Annotated[tuple[Argument, ...], Meta(max_length=MAX_PROBE_WORDS)] = ()  # of exec: program and arguments
 
 
 class InstanceView(Struct, frozen=True, kw_only=True):
@@ -93,6 +97,7 @@ class ProbeView(Struct, frozen=True, kw_only=True):
     timeout_s: float
     failure_threshold: int
     success_threshold: int
+    command: tuple[str, ...] = ()
 
 
 def service_view(record: Allocation, board: ReadinessBoard, scaled: ScaleStanding | None = None) -> ServiceView:
@@ -176,6 +181,7 @@ def probe_views(probes: Sequence[ProbeOrder]) -> tuple[ProbeView, ...]:
             timeout_s=each.timeout_s,
             failure_threshold=each.failure_threshold,
             success_threshold=each.success_threshold,
+            command=each.command,
         )
         for each in probes
     )
@@ -221,9 +227,6 @@ def probes_of(asked: Sequence[tuple[ProbeKind, ProbeRequest | None]], lifecycle:
 
 
 def _probe(kind: ProbeKind, asked: ProbeRequest, field: str) -> ProbeOrder:
-    if asked.probe_type == "exec":
-        hint = "use tcp or http: a port of the instance can answer for it"
-        raise BadField(f"{field}.probe_type", "exec is not supported by this version of Lattice", hint=hint)
     try:
         how = ProbeType(asked.probe_type)
     except ValueError:
@@ -244,10 +247,16 @@ def _probe(kind: ProbeKind, asked: ProbeRequest, field: str) -> ProbeOrder:
         timeout_s=_between(asked.timeout_secs, f"{field}.timeout_secs", 1, MAX_PROBE_S),
         failure_threshold=_between(asked.failure_threshold, f"{field}.failure_threshold", 1, MAX_THRESHOLD),
         success_threshold=_between(asked.success_threshold, f"{field}.success_threshold", 1, MAX_THRESHOLD),
+        command=asked.command,
     )
 
 
 def _check_address(asked: ProbeRequest, how: ProbeType, field: str) -> None:
+    if how is ProbeType.EXEC:
+        _check_command(asked, field)
+        return
+    if asked.command:
+        raise BadField(f"{field}.command", f"a {how.value} probe has no command", hint="leave it out, or use exec")
     if not 1 <= asked.port <= MAX_PORT:
         message = f"a {how.value} probe needs a port" if not asked.port else f"{asked.port} is no port"
         raise BadField(f"{field}.port", message, limit=f"from 1 to {MAX_PORT:,}")
@@ -256,6 +265,21 @@ def _check_address(asked: ProbeRequest, how: ProbeType, field: str) -> None:
     is_path = asked.path.startswith("/") and asked.path.isascii() and asked.path.isprintable() and " " not in asked.path
     if asked.path and (not is_path or len(asked.path) > MAX_PATH):
         raise BadField(f"{field}.path", "is no path of a URL", hint="it begins with / and has no spaces")
+
+
+def _check_command(asked: ProbeRequest, field: str) -> None:
+    if asked.port or asked.path:
+        raise BadField(
+            f"{field}.{'port' if asked.port else 'path'}",
+            "an exec probe has none",
+            hint="leave it out, or use tcp or http",
+        )
+    if not asked.command or not asked.command[0]:
+        raise BadField(f"{field}.command", "an exec probe needs a command", hint='for example ["test", "-f", "ready"]')
+    if any("\0" in word for word in asked.command):
+        raise BadField(f"{field}.command", "a word of a command has no NUL characters")
+    if sum(len(word.encode()) for word in asked.command) > MAX_PROBE_BYTES:
+        raise BadField(f"{field}.command", "the command is too long", limit=f"{MAX_PROBE_BYTES:,} bytes")
 
 
 def _between(value: int, field: str, low: int, high: int) -> int:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lattice.agent.machine.state import ProbeFailed
 from lattice.agent.services.probing import InstanceWatch
+from lattice.agent.shim_client import ShimMessage
 from lattice.agent.tunnels.streams import Flight, Refused
 from lattice.ports.nodes.agents import Readiness, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
@@ -60,13 +61,21 @@ class Rig:
         self.failed: list[ProbeFailed] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.news = asyncio.Event()
+        self.commands: list[dict[str, object]] = []
+        self.outcome: ShimMessage = ShimMessage(ok=True)
         self.watch = InstanceWatch(
             self.instance,
+            self._ask,
             self._post,
             self._fail,
             self._spawn,
             asyncio.get_running_loop().time,
         )
+
+    def _ask(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
+        self.commands.append(body)
+        if on_answer is not None:
+            on_answer(self.outcome)
 
     def _post(self, message: pb.AgentMessage) -> None:
         self.told.append(READINESS.read(message.readiness))
@@ -215,3 +224,30 @@ def test_a_connection_is_busy_while_an_answer_is_awaited_and_not_because_it_is_o
     assert flight.is_busy()
     flight.outward()
     assert flight.is_busy(), "there may be more to come"
+
+
+def command(kind: ProbeKind) -> ProbeOrder:
+    return ProbeOrder(kind=kind, type=ProbeType.EXEC, command=("./check", "-q"), period_s=0.05, failure_threshold=2)
+
+
+def test_a_command_is_asked_of_the_shim_and_its_end_is_the_answer() -> None:
+    async def check(rig: Rig) -> None:
+        rig.outcome = ShimMessage(ok=True, exit_code=3, output="\n no model\x1b[2J yet\nmore\n")
+        rig.watch.begin(order(command(ProbeKind.READINESS)))
+        await rig.until(lambda: len(rig.told) == 2)
+        assert rig.told[1].text == "readiness probe failed 2 times in a row: ./check: exit code 3:  no model?[2J yet"
+        assert rig.commands[0] == {"op": "probe", "number": 7, "run": 1, "argv": ["./check", "-q"], "within_s": 5.0}
+        rig.outcome = ShimMessage(ok=True)
+        await rig.until(lambda: rig.told[-1].ready)
+
+    in_rig(check)
+
+
+def test_a_command_that_the_shim_had_to_end_fails_the_instance() -> None:
+    async def check(rig: Rig) -> None:
+        rig.outcome = ShimMessage(ok=False, error="it did not end within 5 s", signal=9)
+        rig.watch.begin(order(command(ProbeKind.LIVENESS)))
+        await rig.until(lambda: bool(rig.failed))
+        assert rig.failed[0].message.endswith("./check: it did not end within 5 s")
+
+    in_rig(check)
