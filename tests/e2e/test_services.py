@@ -149,12 +149,16 @@ def test_probes_decide_on_readiness_and_restarts(cluster: LocalCluster, tmp_path
         lifecycle={"type": "unbounded"},
         readiness_probe={**often, "path": "/ready"},
         liveness_probe={**often, "path": "/alive", "initial_delay_secs": 1},
+        startup_probe={"probe_type": "exec", "command": ["test", "-e", str(tmp_path / "begun")], "period_secs": 1},
     )
     number = submitted["id"]
 
     def view() -> Json:
         return cluster.allocation(number)["service"]
 
+    eventually(lambda: view()["instances"], "an instance", within_s=30)
+    assert "have not passed yet" in view()["reason"], "the command of the startup probe has not passed"
+    (tmp_path / "begun").touch()
     reason = eventually(lambda: view()["reason"] if "404" in view()["reason"] else "", "not ready", within_s=60)
     assert "readiness probe failed" in reason
     assert (cluster.allocation(number)["state"], view()["ready"]) == ("Running", 0)

@@ -26,6 +26,7 @@ from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.ports.nodes.agents import EarlySignal, RunFiles, RunKey, StartOrder
+from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 
 KEY = RunKey(7, 2)
 ME = pwd.getpwuid(os.geteuid())
@@ -246,6 +247,7 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
         umask=0o27,
         files=files,
         early_signal=early,
+        probes=(ProbeOrder(kind=ProbeKind.LIVENESS, type=ProbeType.EXEC, command=("true",)),),
     )
     folders = RunFolders(tmp_path / "state", reachable=False)
     limits = run_limits(LimitSettings(), NodeSize(cpus=4, memory_mb=4096), 2, order.memory_mb, Devices(cpus=(0, 2)))
@@ -258,3 +260,4 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
     assert (launch.stdout, launch.stderr, launch.stdin, launch.append) == (b"/o", b"/e", b"/i", True)
     assert launch.early == (10, 60.0, "steps")
     assert launch.env[b"A"] == b"1"
+    assert launch.is_probed

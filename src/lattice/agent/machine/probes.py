@@ -66,6 +66,15 @@ def _is_asked(health: Health, course: Course) -> bool:
     return not course.passed if is_startup else not health.is_starting
 
 
+def unasked(health: Health, place: int, why: str, now_s: float) -> Health:
+    """The health after a probe that the node cannot ask: no count changes, so it neither passes nor ends anything."""
+    course = health.courses[place]
+    later = course._replace(due_s=now_s + course.order.period_s)
+    courses = tuple(later if each == place else other for each, other in enumerate(health.courses))
+    keeps = course.order.kind is not ProbeKind.LIVENESS and not course.passed
+    return health._replace(courses=courses, text=why if keeps else health.text)
+
+
 def answered(health: Health, place: int, failure: str, now_s: float) -> Health:
     """The health after an answer to one probe; an empty failure = it passed."""
     course = health.courses[place]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s
+from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s, unasked
 from lattice.agent.machine.state import ProbeFailed
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.tunnels.streams import Refused
@@ -27,9 +27,15 @@ DRAIN_LOOK_S = 0.1
 LEAST_WAIT_S = 0.05
 SHIM_SLACK_S = 5.0  # for the way to the shim and back
 MAX_TEXT = 200
+UNKNOWN_OP = "unknown op "  # what shims answer to requests that they do not know
 NOT_YET = "its probes have not passed yet"
+TOO_OLD = "the shim of its node is of an older release and cannot run commands as probes"
 
 _log = logging.getLogger(__name__)
+
+
+class CannotAsk(Exception):
+    """The node has no means for this probe: that says nothing about the instance."""
 
 
 class Connections(Protocol):
@@ -145,14 +151,20 @@ class InstanceWatch:
 
     async def _ask(self, watch: _Watch, place: int) -> None:
         probe = watch.order.probes[place]
+        failure = cannot = ""
         try:
             failure = await self._failure(watch.order.key, probe)
+        except CannotAsk as error:
+            cannot = str(error)
         finally:
             watch.asking.discard(place)
             watch.was_answered.set()
         if watch.health.why_ended or self._watched.get(watch.order.key) is not watch:
             return
-        watch.health = answered(watch.health, place, failure, self._clock())
+        if cannot:
+            watch.health = unasked(watch.health, place, cannot, self._clock())
+        else:
+            watch.health = answered(watch.health, place, failure, self._clock())
         self._tell(watch)
         if watch.health.why_ended:
             told = ProbeFailed(key=watch.order.key, attempt=watch.order.attempt, message=watch.health.why_ended)
@@ -180,7 +192,10 @@ class InstanceWatch:
             return f"the node could not ask: {error}"
 
     async def _run(self, key: RunKey, probe: ProbeOrder) -> str:
-        """Why the command did not end with code 0. The shim keeps its time: it also ends what the command has started."""
+        """Why the command did not end with code 0. The shim keeps its time: it also ends what the command has started.
+
+        Raises CannotAsk where the shim is older than such probes: shims outlive agents.
+        """
         answer: asyncio.Future[ShimMessage] = asyncio.get_running_loop().create_future()
 
         def answered(message: ShimMessage) -> None:
@@ -191,9 +206,12 @@ class InstanceWatch:
         self._ask_shim({**words, "within_s": probe.timeout_s}, answered)
         try:
             async with asyncio.timeout(probe.timeout_s + SHIM_SLACK_S):
-                return _judged(await answer, probe.command[0])
+                said = await answer
         except TimeoutError:
             return f"{_plain(probe.command[0])}: the node did not answer within {probe.timeout_s + SHIM_SLACK_S:g} s"
+        if not said.ok and said.error.startswith(UNKNOWN_OP):
+            raise CannotAsk(TOO_OLD)
+        return _judged(said, probe.command[0])
 
 
 def _judged(said: ShimMessage, program: str) -> str:

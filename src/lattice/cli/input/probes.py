@@ -1,7 +1,5 @@
 """Probes of a service on the command line: tcp:8080, http:8080/healthz,period=5 or exec:./check --fast."""
 
-import shlex
-
 from msgspec.structs import replace
 
 from lattice.cli.errors import UsageError
@@ -44,6 +42,8 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
 
 def _words(text: str, flag: str) -> tuple[str, ...]:
     """The words of a command, split as a shell would; no shell runs it."""
+    import shlex
+
     try:
         words = tuple(shlex.split(text))
     except ValueError:
@@ -55,6 +55,8 @@ def _words(text: str, flag: str) -> tuple[str, ...]:
 
 def probe_text(probe: Probe) -> str:
     """As the flag takes it."""
+    import shlex
+
     what = shlex.join(probe.command) if probe.command else f"{probe.port}{probe.path}"
     return (
         f"{probe.type}:{what},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"

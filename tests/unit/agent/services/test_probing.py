@@ -74,6 +74,7 @@ class Rig:
 
     def _ask(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
         self.commands.append(body)
+        self.news.set()
         if on_answer is not None:
             on_answer(self.outcome)
 
@@ -249,5 +250,19 @@ def test_a_command_that_the_shim_had_to_end_fails_the_instance() -> None:
         rig.watch.begin(order(command(ProbeKind.LIVENESS)))
         await rig.until(lambda: bool(rig.failed))
         assert rig.failed[0].message.endswith("./check: it did not end within 5 s")
+
+    in_rig(check)
+
+
+def test_a_shim_that_knows_no_commands_fails_no_instance_and_passes_none() -> None:
+    async def check(rig: Rig) -> None:
+        rig.outcome = ShimMessage(ok=False, error="unknown op 'probe'")
+        rig.watch.begin(order(command(ProbeKind.LIVENESS), command(ProbeKind.READINESS)))
+        await rig.until(lambda: len(rig.commands) >= 8)  # four of each: twice their thresholds
+        assert not rig.failed
+        assert [told.ready for told in rig.told] == [False, False]
+        assert rig.told[-1].text == "the shim of its node is of an older release and cannot run commands as probes"
+        rig.outcome = ShimMessage(ok=True)
+        await rig.until(lambda: rig.told[-1].ready)
 
     in_rig(check)
