@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lattice.agent.shim.pmi.early import REQUEST
 from lattice.agent.shim.pmi.seal import ports
 from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
 from tests.integration.agent.test_shim_steps import about, request, step_end, written
@@ -198,6 +199,17 @@ def test_a_rank_that_asks_and_never_reads_does_not_hold_the_others(shim: ShimPro
     wait_for(lambda: lines(fields).get(1) == ["cmd=my_kvsname kvsname=a7.0"], "the other rank's answer")
     agent.ask("end_step", **about(fields), grace_s=0, why="")
     step_end(agent, 7)
+
+
+def test_ranks_that_ask_for_pmix_in_vain_go_on_without(shim: ShimProcess, agent: Client) -> None:
+    # As tasks do whose user set the variable that they go by; nothing keeps a program from asking twice.
+    early = f'ask() {{ echo {REQUEST.decode().strip()} >&$PMI_FD; read -r -u $PMI_FD answer; echo "early$answer"; }}; ask; ask; '
+    fields = step(shim, EXCHANGE, pmi([[[0, 1]]]), range(2))
+    fields["argv"] = [*fields["argv"][:-1], early + fields["argv"][-1]]
+    assert agent.ask("launch_step", **fields)["ok"]
+    end = step_end(agent, 7)
+    assert [task["exit_code"] for task in end["tasks"]] == [0, 0]
+    assert lines(fields) == {rank: ["early", "early", *got(2)] for rank in range(2)}
 
 
 def service_pids(shim: ShimProcess) -> list[int]:

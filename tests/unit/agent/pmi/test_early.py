@@ -1,6 +1,8 @@
 """A program of Open MPI asks for the PMIx server before it starts; others do not."""
 
+import fcntl
 import os
+import resource
 import socket
 from pathlib import Path
 
@@ -24,8 +26,11 @@ def _launch(env: dict[bytes, bytes], candidates: list[bytes]) -> Launch:
     return launch
 
 
-def _said(env: dict[bytes, bytes], candidates: list[bytes]) -> bytes:
+def _said(env: dict[bytes, bytes], candidates: list[bytes], above: int = 0) -> bytes:
     ours, theirs = socket.socketpair()
+    if above:
+        low, theirs = theirs, socket.socket(fileno=fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, above))
+        low.close()
     with ours, theirs:
         ours.send(READY)  # so that it does not wait
         ask_for_pmix(theirs.fileno(), _launch(env, candidates))
@@ -36,6 +41,11 @@ def _said(env: dict[bytes, bytes], candidates: list[bytes]) -> bytes:
 @pytest.mark.parametrize("library", [b"libmpi.so.40", b"libmpi_mpifh.so.40"])
 def test_a_program_of_open_mpi_asks(tmp_path: Path, library: bytes) -> None:
     assert _said(OFFERED, _program(tmp_path, ELF + b"\0" + library + b"\0")) == REQUEST
+
+
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2000, reason="too few descriptors are allowed")
+def test_a_rank_among_many_on_its_node_asks(tmp_path: Path) -> None:
+    assert _said(OFFERED, _program(tmp_path, ELF + b"\0libmpi.so.40\0"), above=1500) == REQUEST
 
 
 @pytest.mark.parametrize(

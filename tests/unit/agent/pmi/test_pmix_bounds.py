@@ -72,6 +72,18 @@ def test_a_rank_with_too_many_connections_ends_the_step(node: Node) -> None:
     assert node.failures == [f"its ranks have more than {most} connections"]
 
 
+@pytest.mark.parametrize("node", ["deaf"], indirect=True)
+def test_ranks_that_ask_before_they_connect_are_answered_when_the_server_is_ready(node: Node) -> None:
+    ready: list[str] = []
+    node.ranks.prepare(lambda: ready.append("first"))
+    node.ranks.prepare(lambda: ready.append("second"))
+    node.ranks.prepare(node.loop.stop)
+    assert not ready
+    node.run(60)
+    node.ranks.prepare(lambda: ready.append("late"))
+    assert (ready, node.failures) == (["first", "second", "late"], [])
+
+
 @pytest.mark.parametrize("node", ["refuse"], indirect=True)
 def test_connections_that_the_server_closes_end_the_step_when_there_are_too_many(node: Node) -> None:
     def call() -> None:

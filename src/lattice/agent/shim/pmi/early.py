@@ -30,7 +30,10 @@ def ask_for_pmix(end: int, launch: Launch) -> None:
         return
     try:
         os.write(end, REQUEST)
-        if select.select([end], [], [], WAIT_S)[0]:
+        # Not by select(): on a node with many ranks the number is above what that takes.
+        answer = select.poll()
+        answer.register(end, select.POLLIN)
+        if answer.poll(WAIT_S * 1000):
             os.read(end, len(READY))
     except OSError:
         return

@@ -93,7 +93,7 @@ class PmixRanks:
             self._start()
         if self._port:
             ready()
-        elif len(self._awaiting) < self._max_open:
+        else:
             self._awaiting.append(ready)
 
     def complete(self, result: bytes) -> None:

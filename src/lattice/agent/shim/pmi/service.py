@@ -50,6 +50,7 @@ class Service:
         self._folder = folder
         self._since_s = since_s or boot_now()
         self._stalled: set[int] = set()  # sockets of ranks that have not taken all of their answers
+        self._early: set[int] = set()  # ranks that asked for the PMIx server before they started
         self._library = ""  # the MPI library of ranks that have not used this service
         self._loop = Loop(self._faulted)
         self._ranks = LocalRanks(plan.name, plan.node_ranks, plan.place, plan.kinds)
@@ -156,9 +157,11 @@ class Service:
             return
         except OSError:
             data = b""
-        if data == REQUEST and session.wire is None and self._pmix is not None:
-            self._pmix.prepare(lambda: self._answer_early(session, fd))
-            return
+        if session.wire is None and not session.first_line and data.startswith(REQUEST):
+            data = data[len(REQUEST) :]
+            self._ask_early(session, fd)
+            if not data:
+                return
         was_met = self._ranks.met
         if data:
             try:
@@ -218,9 +221,17 @@ class Service:
 
     # Ranks that speak PMIx.
 
+    def _ask_early(self, session: Session, fd: int) -> None:
+        """The task that will be this rank wants to start. It may ask in vain: its user set the variable that it goes by."""
+        if self._pmix is None:
+            self._answer_early(session, fd)
+        elif session.rank not in self._early:
+            self._early.add(session.rank)
+            self._pmix.prepare(lambda: self._answer_early(session, fd))
+
     def _answer_early(self, session: Session, fd: int) -> None:
-        """The task that will be this rank may start."""
-        if not session.has_ended:
+        """The task may start; one that gave up waiting, and speaks now, expects no such answer."""
+        if not session.has_ended and session.wire is None:
             session.output += READY
             self._write(session, fd)
 
