@@ -7,7 +7,6 @@ import random
 import secrets
 import shutil
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
@@ -34,7 +33,8 @@ from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
 from lattice.agent.launcher import Launcher, launch_hooks
-from lattice.agent.machine.decide import fence_after_s, step
+from lattice.agent.machine.decide import fence_after_s
+from lattice.agent.machine.feeding import StimulusQueue
 from lattice.agent.machine.state import (
     AbandonOutput,
     AgentState,
@@ -143,7 +143,7 @@ class Driver:
         )
         self._uploads = OutputUploads(store, facts.node_id, self._folders, self._live_runs)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stimuli, self._feeding, self._shim_id = deque[Stimulus](), False, ""
+        self._stimuli, self._shim_id = StimulusQueue(lambda: self.state, self._try), ""
         self._shim: ShimClient | None = None
         self._shim_can, self._missing = ShimMessage(), tuple[MissingFeature, ...]()  # what it said of itself
         self._early_ends: list[ShimMessage] = []
@@ -302,16 +302,7 @@ class Driver:
 
     def feed(self, stimulus: Stimulus) -> None:
         """Fold a stimulus in and do what follows from it, after what is being done already."""
-        self._stimuli.append(stimulus)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while self._stimuli:
-                for instruction in step(self.state, self._stimuli.popleft()):
-                    self._try(instruction)
-        finally:
-            self._feeding = False
+        self._stimuli.feed(stimulus)
 
     def _try(self, instruction: Instruction) -> None:
         try:

@@ -6,7 +6,6 @@ The decisions are those of `lattice.agent.machine.decide`; in place of a shim th
 import asyncio
 import random
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
@@ -21,8 +20,8 @@ from lattice.agent.hollow.runs import PretendedRuns
 from lattice.agent.hollow.steps import HollowSteps
 from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.agent.hollow.work import Work
-from lattice.agent.machine.decide import step
 from lattice.agent.machine.epochs import History, judge_epoch
+from lattice.agent.machine.feeding import StimulusQueue
 from lattice.agent.machine.state import (
     AbandonOutput,
     AgentState,
@@ -110,8 +109,7 @@ class HollowNode:
         self._heard_s = time.monotonic()
         self._runs = PretendedRuns(self._ended)
         self._steps = HollowSteps(work, source, self._post)
-        self._stimuli: deque[Stimulus] = deque()
-        self._feeding = False
+        self._stimuli = StimulusQueue(lambda: self.state, self._perform)
         self.feed(ShimReady(alive={}, ended={}, lost_message=""))
 
     @property
@@ -249,16 +247,7 @@ class HollowNode:
         self._steps.tick(now_s)
 
     def feed(self, stimulus: Stimulus) -> None:
-        self._stimuli.append(stimulus)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while self._stimuli:
-                for instruction in step(self.state, self._stimuli.popleft()):
-                    self._perform(instruction)
-        finally:
-            self._feeding = False
+        self._stimuli.feed(stimulus)
 
     def _perform(self, instruction: Instruction) -> None:  # noqa: C901, PLR0912 - one arm per instruction
         match instruction:

@@ -145,14 +145,17 @@ class StepFollower:
                 rest, offset = b"", piece.offset
                 self._places[place] = offset
                 await self._pieces.put(StepGap(node=place, next=offset, bytes=lost))
-            rest += piece.data
-            size = whole_records(rest)
-            if size:
-                data = base64.b64encode(rest[:size]).decode()
-                rest, offset = rest[size:], offset + size
-                self._places[place] = offset
-                await self._pieces.put(StepOutput(node=place, next=offset, data=data))
+            rest, offset = await self._send_records(place, rest + piece.data, offset)
         return offset
+
+    async def _send_records(self, place: int, data: bytes, offset: int) -> tuple[bytes, int]:
+        """Sends the whole records at the beginning of `data`; what is left of it, and where that begins."""
+        size = whole_records(data)
+        if size:
+            offset += size
+            self._places[place] = offset
+            await self._pieces.put(StepOutput(node=place, next=offset, data=base64.b64encode(data[:size]).decode()))
+        return data[size:], offset
 
     async def _from_store(self, place: int, node: str, offset: int, upto: int | None = None) -> int:
         """What the store has from `offset` to before `upto`; how far that went. Raises nothing: what cannot be read is missing."""
@@ -166,13 +169,8 @@ class StepFollower:
                 if piece.offset > offset + len(rest):
                     await self._pieces.put(StepGap(node=place, next=piece.offset, bytes=piece.offset - offset))
                     rest, offset = b"", piece.offset
-                rest += piece.data if upto is None else piece.data[: upto - piece.offset]
-                size = whole_records(rest)
-                if size:
-                    data = base64.b64encode(rest[:size]).decode()
-                    rest, offset = rest[size:], offset + size
-                    self._places[place] = offset
-                    await self._pieces.put(StepOutput(node=place, next=offset, data=data))
+                data = piece.data if upto is None else piece.data[: upto - piece.offset]
+                rest, offset = await self._send_records(place, rest + data, offset)
         return offset
 
     def _is_over(self, node: str) -> bool:

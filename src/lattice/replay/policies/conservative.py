@@ -5,12 +5,11 @@ start now any more, and the rest when a row arrives that could. An end exactly a
 expected: whatever is reserved stays, and what is reserved for this instant starts.
 """
 
-from bisect import insort
 from collections.abc import Sequence
 
 from lattice.replay.policies.profile import Profile
 from lattice.replay.policies.timeline import Instant, Timeline
-from lattice.replay.policies.waiting import Waiting
+from lattice.replay.policies.waiting import Waiting, waiting_of
 from lattice.replay.traces.workload import Workload
 
 # An estimate of nothing still holds its processors within the pass that starts it.
@@ -122,10 +121,4 @@ class Conservative:
             self._sizes.remove(queue.procs)
 
     def _queue(self, position: int) -> None:
-        procs = self._procs[position]
-        queue = self._queues.get(procs)
-        if queue is None:
-            queue = self._queues[procs] = Waiting(procs)
-        if not queue:
-            insort(self._sizes, procs)
-        queue.add(position, self._lengths[position])
+        waiting_of(self._procs[position], self._queues, self._sizes).add(position, self._lengths[position])

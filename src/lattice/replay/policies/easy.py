@@ -5,12 +5,11 @@ queue. Between two ends room only shrinks and the reservation only comes nearer:
 start then, and only those who have just come are looked at.
 """
 
-from bisect import insort
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
 from lattice.replay.policies.timeline import Instant, Timeline
-from lattice.replay.policies.waiting import Waiting
+from lattice.replay.policies.waiting import Waiting, waiting_of
 from lattice.replay.traces.workload import Workload
 
 Candidate = tuple[int, int, Waiting]  # position, place in its queue, that queue
@@ -116,13 +115,7 @@ class Easy:
         self._started.append(position)
 
     def _queue(self, position: int) -> None:
-        procs = self._procs[position]
-        queue = self._queues.get(procs)
-        if queue is None:
-            queue = self._queues[procs] = Waiting(procs)
-        if not queue:
-            insort(self._sizes, procs)
-        queue.add(position, self._estimates[position])
+        waiting_of(self._procs[position], self._queues, self._sizes).add(position, self._estimates[position])
 
     def _leave(self, queue: Waiting, place: int) -> None:
         queue.leave(place)

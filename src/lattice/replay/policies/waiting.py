@@ -4,7 +4,7 @@ A tree of minima over the places of the queue answers in a few steps who is firs
 Places of those that left hold `LEFT`, which no estimate reaches.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 
 from lattice.replay.policies.timeline import Instant
 
@@ -97,3 +97,13 @@ class Waiting:
             left, right = tree[2 * node], tree[2 * node + 1]
             tree[node] = left if left < right else right
         self._tree = tree
+
+
+def waiting_of(procs: int, queues: dict[int, Waiting], sizes: list[int]) -> Waiting:
+    """The queue of what wants this size, which is about to get one more: `sizes` has those whose queues are not empty, in order."""
+    queue = queues.get(procs)
+    if queue is None:
+        queue = queues[procs] = Waiting(procs)
+    if not queue:
+        insort(sizes, procs)
+    return queue
