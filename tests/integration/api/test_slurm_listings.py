@@ -297,6 +297,9 @@ async def test_squeue_picks_and_sorts(world: World) -> None:
         "1     RUNNING|",
     ]
     assert await shown(world, ["squeue", "-h", "-j", "1", "-o", "%V"], SLURM_TIME_FORMAT="%s") == ["1772700000"]
+    for zone, at in (("UTC", "08:40"), ("Europe/Zurich", "09:40"), ("XYZ5", "03:40"), ("../etc/passwd", "08:40")):
+        seen = await shown(world, ["squeue", "-h", "-t", "R", "-o", "%V"], LATTICE_TIME_ZONE=zone)
+        assert seen == [f"2026-03-05T{at}:00"]
     assert (await shown(world, "squeue --steps"))[1].split()[:2] == ["1.batch", "batch"]
 
 

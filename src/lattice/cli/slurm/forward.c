@@ -444,12 +444,28 @@ static char *directory(void) {
     return here ? here : strdup("/");
 }
 
+/* The caller's time zone: TZ, else what the link of this machine names. */
+static void add_zone(Text *body, int first) {
+    char link[512];
+    const char *zone = getenv("TZ");
+    if (!zone) {
+        ssize_t size = readlink("/etc/localtime", link, sizeof link - 1);
+        if (size <= 0) return;
+        link[size] = 0;
+        zone = link;
+    }
+    if (!is_utf8(zone, strlen(zone))) return;
+    add(body, first ? "\"LATTICE_TIME_ZONE\":" : ",\"LATTICE_TIME_ZONE\":");
+    add_quoted(body, zone, strlen(zone));
+}
+
 static void add_environment(Text *body) {
     int all = !strcmp(program, "sbatch"), first = 1;
     add(body, ",\"environment\":{");
     for (char **each = environ; *each; each++) {
         char *equals = strchr(*each, '=');
         if (!equals || equals == *each || is_secret(*each, (size_t)(equals - *each))) continue;
+        if (!strncmp(*each, "LATTICE_TIME_ZONE=", 18)) continue;
         if (!(all || has_prefix(*each)) || !is_utf8(*each, strlen(*each))) continue;
         add(body, first ? "" : ",");
         add_quoted(body, *each, (size_t)(equals - *each));
@@ -457,6 +473,7 @@ static void add_environment(Text *body) {
         add_quoted(body, equals + 1, strlen(equals + 1));
         first = 0;
     }
+    add_zone(body, first);
     add(body, "}");
 }
 

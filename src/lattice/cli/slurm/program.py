@@ -17,6 +17,7 @@ from posix import (
     getpid,
     getuid,
     read,
+    readlink,
     umask,
     uname,
     urandom,
@@ -59,6 +60,7 @@ PREFIXES = (
 )
 # Left by the forwarder if it could not finish.
 REQUEST, RESUMED = "LATTICE_SLURM_REQUEST", "LATTICE_SLURM_RESUME"
+ZONE = "LATTICE_TIME_ZONE"  # the caller's time zone, as the server reads it
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
 # Options of sbatch without a value: a word after any other may be its value, not the script.
 FLAGS = frozenset(
@@ -222,14 +224,25 @@ def _fixed(program: str, argv: list[str], variables: dict[str, str]) -> str:
     sent = ",".join(
         f"{quoted(name)}:{quoted(value)}"
         for name, value in variables.items()
-        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS and name not in (REQUEST, RESUMED)
+        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS and name not in (REQUEST, RESUMED, ZONE)
     )
+    zone = variables.get("TZ", _site_zone())
+    if zone is not None:
+        sent += f"{',' if sent else ''}{quoted(ZONE)}:{quoted(zone)}"
     words = ",".join(quoted(_clean(word)) for word in argv)
     return (
         f'"program":{quoted(program)},"argv":[{words}],"cwd":{quoted(_clean(directory()))},"environment":{{{sent}}},'
         f'"host":{quoted(uname().nodename)},"uid":{getuid()},"gid":{getgid()},"umask":{mask},'
         f'"request_id":{quoted(variables.get(REQUEST) or f"{urandom(8).hex()}{getpid():x}")}'
     )
+
+
+def _site_zone() -> str | None:
+    """The zone of this machine: what its link names; None where there is none, so that the server's zone counts."""
+    try:
+        return _clean(readlink("/etc/localtime"))
+    except OSError:
+        return None
 
 
 def directory() -> str:

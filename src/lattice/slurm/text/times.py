@@ -1,11 +1,13 @@
 """Slurm's times: limits (`d-h:m:s` and its shorter forms), moments (`now+2hours`, `16:00`, ISO), and how both are printed.
 
-Moments are wall-clock seconds; the time zone is that of the caller.
+Moments are wall-clock seconds; the time zone is that of the caller (`slurm/text/zones.py`).
 """
 
 import re
-import time
 from datetime import datetime, timedelta
+from time import time
+
+from lattice.slurm.text.zones import in_zone, local
 
 UNLIMITED = -1
 LONGEST_S = 10**10
@@ -18,6 +20,7 @@ _OFFSET = re.compile(r"now\s*(?:([+-])\s*(\d+)\s*([a-z]*))?$", re.IGNORECASE | r
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(am|pm)?$", re.IGNORECASE | re.ASCII)
 _UNITS = (("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400), ("week", 604800))
 _NAMED = {"midnight": (0, 0, 0), "noon": (12, 0, 0), "fika": (15, 0, 0), "elevenses": (11, 0, 0), "teatime": (16, 0, 0)}
+_SECONDS = re.compile(r"(?<!%)((?:%%)*)%s")
 _DATES = ("%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y", "%m/%d", "%m%d%y", "%m.%d.%y")
 
 
@@ -59,8 +62,8 @@ def _moment(text: str, now: float) -> float | None:
         return _offset(offset, now)
     if wanted.isascii() and wanted.isdigit() and 8 < len(wanted) < 16:
         return float(wanted)
-    # Local times of the caller, so none of these carries a zone.
-    today = datetime.fromtimestamp(now)  # noqa: DTZ006
+    # Wall-clock times: their zone is that of the caller.
+    today = local(now).replace(tzinfo=None)
     day, clock = _split(wanted)
     base = _day(day, today)
     at = (0, 0, 0) if clock is None else _clock(clock)
@@ -68,9 +71,9 @@ def _moment(text: str, now: float) -> float | None:
         return None
     moment = base.replace(hour=at[0], minute=at[1], second=at[2], microsecond=0)
     # A time of day without a date means the next such time.
-    if day is None and moment.timestamp() <= now:
+    if day is None and in_zone(moment) <= now:
         moment += timedelta(days=1)
-    return moment.timestamp()
+    return in_zone(moment)
 
 
 def _offset(found: re.Match[str], now: float) -> float | None:
@@ -148,22 +151,26 @@ def format_moment(seconds: float | None, form: str = "", missing: str = NOT_SET)
     """Local time in ISO form; `form` is the value of SLURM_TIME_FORMAT."""
     if seconds is None:
         return missing
-    local = time.localtime(seconds)
+    moment = local(seconds)
     if form == "relative":
-        return _relative(local)
-    if form and form not in ("standard", "relative") and "%" in form:
-        return time.strftime(form, local)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", local)
+        return _relative(moment, local(time()))
+    if form and form != "standard" and "%" in form:
+        return _written(form, moment)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _relative(moment: time.struct_time) -> str:
+def _written(form: str, moment: datetime) -> str:
+    # The C library counts %s in the zone of this process.
+    return moment.strftime(_SECONDS.sub(lambda found: found[1] + str(int(moment.timestamp())), form))
+
+
+def _relative(moment: datetime, today: datetime) -> str:
     """Omits the parts that equal today's date."""
-    today = time.localtime()
-    if moment[:3] == today[:3]:
-        return time.strftime("%H:%M:%S", moment)
-    return time.strftime("%-d %b %H:%M" if moment.tm_year == today.tm_year else "%-d %b %Y", moment)
+    if moment.date() == today.date():
+        return moment.strftime("%H:%M:%S")
+    return moment.strftime("%-d %b %H:%M" if moment.year == today.year else "%-d %b %Y")
 
 
 def format_date(seconds: float) -> str:
     """As the long listings and `sdiag` begin: `Sun Nov 15 13:24:27 2026`."""
-    return time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(seconds))
+    return local(seconds).strftime("%a %b %d %H:%M:%S %Y")

@@ -5,6 +5,7 @@ from lattice.api.errors import ApiError, translated
 from lattice.api.slurm.answering import faulty, refusal
 from lattice.api.slurm.registry import PROGRAMS, SUBMITTERS
 from lattice.slurm.faults import Fault
+from lattice.slurm.text.zones import zone_of
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 from lattice.wire.text.problems import BadField
 
@@ -19,7 +20,8 @@ async def slurm_command(context: Context, request: SlurmCommand) -> SlurmAnswer:
     if before_read is not None and request.program not in SUBMITTERS:
         await before_read()
     try:
-        return await run(context, request)
+        with zone_of(request.environment):
+            return await run(context, request)
     except Fault as fault:
         return faulty(fault)
     except (ApiError, BadField) as error:

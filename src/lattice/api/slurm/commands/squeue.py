@@ -31,6 +31,7 @@ from lattice.slurm.listings.squeue_line import GRAMMAR, Query, read_query
 from lattice.slurm.text import formats
 from lattice.slurm.text.states import names_of
 from lattice.slurm.text.times import format_date
+from lattice.slurm.text.zones import zone_key
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
 UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified"
@@ -63,7 +64,7 @@ async def _kept_answer(context: Context, query: Query) -> SlurmAnswer:
     scope = context.scope(Permission.READ)
     # Callers to whom nothing is shown of themselves alone share an answer.
     user = context.user if scope.own or query.line.has("me") else ""
-    key = ("squeue", given, told, tuple(query.parts), scope.whole, scope.own, user)
+    key = ("squeue", given, told, tuple(query.parts), scope.whole, scope.own, user, zone_key())
     return await context.services.listings.answer(key, partial(_stamp, context), partial(_answer, context, query))
 
 

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Mapping
 
+from lattice.slurm.text.zones import VARIABLE
+
 # Variables that lead to a token stay with the person; work gets its own.
 _SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
+_OF_COMMANDS = frozenset({VARIABLE})  # say something of the command that the caller typed
 _SETTINGS = frozenset({"SLURM_TIME_FORMAT", "SLURM_CONF", "SLURM_CLUSTERS"})
 _MARKS = re.compile("['\",]")
 
@@ -25,7 +28,7 @@ def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
             found[name] = value
         elif name in environment:
             found[name] = environment[name]
-    return {name: value for name, value in found.items() if name and name not in _SECRETS}
+    return {name: value for name, value in found.items() if name and name not in _SECRETS | _OF_COMMANDS}
 
 
 def _items(request: str) -> list[str]:
