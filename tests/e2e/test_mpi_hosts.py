@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import importlib.util
 import os
 import pwd
 import shutil
@@ -49,7 +50,12 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def ada(place: Path) -> Iterator[Path]:
+    if not Path("/usr/lib/python3/dist-packages/mpi4py").exists() or importlib.util.find_spec("mpi4py") is None:
+        missing("python3-mpi4py, or mpi4py")
     with person(ADA, place) as home:
+        # The mpi4py of PyPI takes the library that it is told to.
+        (home / "lib").mkdir()
+        (home / "lib" / "libmpi.so.12").symlink_to(next(Path("/usr/lib").glob("*/libmpich.so.12")))
         yield home
 
 
@@ -118,9 +124,16 @@ check mpich.srun 0 "RING" $srun $bin/mpich ring
 check openmpi.srun 0 "RING" $srun $bin/openmpi ring
 check mpich.mpiexec.abort 7 abort $mpiexec $bin/mpich abort
 check openmpi.mpirun.abort 7 abort $mpirun $bin/openmpi abort
+check openmpi.mpi4py 0 "3 of 4 sum 6 Open" $launch /usr/bin/python3 walk.py
+check mpich.mpi4py 0 "3 of 4 sum 6 MPICH" $launch env MPI4PY_MPIABI=mpich LD_LIBRARY_PATH=HOME/lib PROGRAMS/python walk.py
+"""
+WALK = """from mpi4py import MPI
+c = MPI.COMM_WORLD
+print(f"{c.rank} of {c.size} sum {c.allreduce(c.rank)} {MPI.Get_library_version()}", flush=True)
 """
 FEW = ["mpich.launch", "openmpi.launch", "mpich.mpiexec", "openmpi.mpirun", "mpich.launch.abort", "openmpi.srun.abort"]
-WAYS = {"few": FEW, "all": [*FEW, "mpich.srun", "openmpi.srun", "mpich.mpiexec.abort", "openmpi.mpirun.abort"]}
+REST = ["mpich.srun", "openmpi.srun", "mpich.mpiexec.abort", "openmpi.mpirun.abort", "openmpi.mpi4py", "mpich.mpi4py"]
+WAYS = {"few": FEW, "all": [*FEW, *REST]}
 
 
 @pytest.mark.parametrize(
@@ -138,8 +151,13 @@ def test_both_libraries_run_in_every_way(
 ) -> None:
     script = ada / f"{where}.sh"
     # By its path: in a container the image decides about PATH.
-    script.write_text(SCRIPT.replace("RING", RING).replace("SLURM", str(hosts.slurm)))
+    places = {"RING": RING, "SLURM": str(hosts.slurm), "HOME": str(ada), "PROGRAMS": str(hosts.programs)}
+    text = SCRIPT
+    for name, value in places.items():
+        text = text.replace(name, value)
+    script.write_text(text)
     script.chmod(0o755)
+    (ada / "walk.py").write_text(WALK)
     flags = [*images[where], *(hosts.mounts_of_programs if where == "container" else [])]
     words = ["lattice", "submit", "-q", "--wait", "--nodes", "4", "--cpus", "2", *flags]
     path = hosts.environment_of(ADA)["PATH"]
@@ -147,7 +165,8 @@ def test_both_libraries_run_in_every_way(
     done = hosts.as_user(ADA, *words, "--env", f"PATH={path}", *OPEN, str(script), folder, which, cwd=ada)
     number = done.stdout.split()[0] if done.stdout else "?"
     assert done.returncode == 0, (hosts.allocation(number)["message"], hosts.logs(number, "stderr"))
-    assert hosts.logs(number).splitlines() == [f"{way} ok" for way in WAYS[which]]
+    said = hosts.logs(number)
+    assert said.splitlines() == [f"{way} ok" for way in WAYS[which]], said
 
 
 def test_both_libraries_run_from_sbatch_and_salloc(hosts: MpiHosts, ada: Path, place: Path) -> None:
