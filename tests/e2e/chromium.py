@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
 
 from lattice.testing import LocalCluster
 from lattice.web.files import is_installed
@@ -87,6 +87,18 @@ class Person:
         )
         self.page.wait_for_selector("main:not([aria-busy])")
         return self.page
+
+    def answers(self) -> list[Response]:
+        """What the API answers from now on, in the order of the answers; streams, which do not end, are left out."""
+        found: list[Response] = []
+
+        def keep(response: Response) -> None:
+            kind = response.headers.get("content-type", "")
+            if "/api/v1/" in response.url and kind.startswith("application/json"):
+                found.append(response)
+
+        self.page.on("response", keep)
+        return found
 
     def barriers(self) -> list[str]:
         """What axe-core finds serious or critical on the page as it is now."""

@@ -14,6 +14,7 @@ from lattice.testing.waiting import NotInTime, eventually
 from tests.e2e.tmux import Window
 
 pytestmark = pytest.mark.e2e
+MARKUP = "[@click=app.quit]<b>press[/] \"'$(id);"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07<b>"
 NODES = 2
 
@@ -250,11 +251,36 @@ def test_every_view_opens(cluster: LocalCluster) -> None:
 
 
 def test_names_and_output_of_others_do_not_steer_the_terminal(cluster: LocalCluster) -> None:
-    made = cluster.submit(["printf", "%s\nsecond\n", HOSTILE], name="plain", tags={"k": "v"})["id"]
+    output = [
+        "sh",
+        "-c",
+        'printf "%s\\nsecond\\n" "$1"; head -c 200000 /dev/zero | tr "\\0" x; echo; echo last',
+        "sh",
+        HOSTILE,
+    ]
+    made = cluster.submit(output, name=MARKUP, tags={"k": MARKUP})["id"]
     cluster.wait_end(made)
+    for name in ("W" * 128, "漢字" * 64, "שלום مرحبا"):
+        cluster.wait_end(cluster.submit("true", name=name)["id"])
+    dag = cluster.post("/dags", {"name": MARKUP, "allocations": [{"id": "a", "entrypoint": "true", "name": MARKUP}]})
     with Screen(cluster, "tui", f"allocations/{made}/log") as screen:
+        screen.shows("last", "Allocations")
+        screen.press("g")
         shown = screen.shows("second", "?[2J", "Allocations")
         assert "owned" in shown
+        screen.press_all("w", "G")
+        screen.shows("last", "xxxxxx")
+        for place in (f"allocations/{made}", f"dags/{dag['id']}"):
+            screen.press(":")
+            screen.keys(place)
+            screen.press("Enter")
+            screen.shows(MARKUP[:20], "live")
+        screen.press(":")
+        screen.keys("allocations?all")
+        screen.press("Enter")
+        shown = screen.shows("[@click=", "WWWW", "漢字", "live")
+        assert shown.splitlines()[0].lstrip().startswith("1 Allocations")
+        assert all(len(each) <= 80 for each in shown.splitlines())
 
 
 def test_it_says_that_the_server_is_gone(cluster: LocalCluster) -> None:

@@ -91,6 +91,36 @@ def span_text(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} d"
 
 
+def _exact(seconds: float) -> str:
+    """A duration as the API takes it, by the largest unit that says it whole: `90s`, `2h`, `0s`."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
+_INSTANT = re.compile(r"(?<![\w.])[1-9]\d{12}(?![\w.])", re.ASCII)
+_LENGTH = re.compile(r"\b([a-z]\w*)_(m?s): (\w+) -> (\w+)", re.ASCII)
+
+
+def readable_detail(text: str) -> str:
+    """A detail of the audit log, `start: none -> 1731945600000`, with times and lengths that people can read.
+
+    The log keeps times in milliseconds since 1970, which have 13 digits until the year 2286.
+    """
+
+    def lasting(value: str, unit: str) -> str:
+        return _exact(int(value) / (1000 if unit == "ms" else 1)) if value.isdigit() else value
+
+    def length(match: re.Match[str]) -> str:
+        return f"{match[1]}: {lasting(match[3], match[2])} -> {lasting(match[4], match[2])}"
+
+    def instant(match: re.Match[str]) -> str:
+        return rfc3339(datetime.fromtimestamp(int(match[0]) / 1000, UTC))
+
+    return _INSTANT.sub(instant, _LENGTH.sub(length, text))
+
+
 def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
@@ -101,25 +131,29 @@ def parse_moment(text: str, now: float, *, past: bool = False) -> str:
     Takes RFC 3339, `2026-03-01`, `2026-03-01T10:00`, `HH:MM` (the next one, or with `past` the last),
     `now`, `now+2h`, `+2h`, and with `past` also `2h` (ago). Without a zone the local one is meant.
     """
+    try:
+        return rfc3339(_moment(text, now, past=past))
+    except (OverflowError, ValueError):
+        raise UsageError(f'"{text}" is beyond the years 1 to 9999') from None
+
+
+def _moment(text: str, now: float, *, past: bool) -> datetime:
     words = text.strip().lower()
     present = datetime.fromtimestamp(now).astimezone()
     if words == "now":
-        return rfc3339(present)
+        return present
     relative = words.removeprefix("now")
     if relative.startswith("+"):
-        return rfc3339(present + _delta(relative[1:]))
+        return present + _delta(relative[1:])
     if relative.startswith("-") and past:
-        return rfc3339(present - _delta(relative[1:]))
+        return present - _delta(relative[1:])
     if past and _PARTS.match(words):
-        return rfc3339(present - _delta(words))
-    return rfc3339(_clock_moment(words, present, past=past) or _absolute(text, past=past))
+        return present - _delta(words)
+    return _clock_moment(words, present, past=past) or _absolute(text, past=past)
 
 
 def _delta(text: str) -> timedelta:
-    try:
-        return timedelta(seconds=parse_duration_s(text))
-    except OverflowError:
-        raise UsageError(f'"{text}" is too long') from None
+    return timedelta(seconds=parse_duration_s(text))
 
 
 def _clock_moment(words: str, present: datetime, *, past: bool) -> datetime | None:

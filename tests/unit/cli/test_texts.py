@@ -12,7 +12,7 @@ from lattice.cli.input.constraints import expand_names, parse_constraints, parse
 from lattice.cli.input.directives import read_directives
 from lattice.cli.output import Column, sheet, table
 from lattice.cli.pager import page
-from lattice.cli.times import clock_text, parse_duration_s, parse_moment
+from lattice.cli.times import clock_text, parse_duration_s, parse_moment, readable_detail
 from tests.unit.cli.runner import NOON
 
 
@@ -67,10 +67,29 @@ def test_moments_past(text: str, moment: str) -> None:
     assert parse_moment(text, NOON, past=True) == moment
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "25:00", "2026-13-01", "+", "+9999999999d"])
+@pytest.mark.parametrize("text", ["tomorrow", "25:00", "2026-13-01", "+", "+9999999999d", "+99999999d", "+nan"])
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError):
         parse_moment(text, NOON)
+
+
+@pytest.mark.parametrize("text", ["99999999d", "-99999999d", "now-9999999w"])
+def test_moments_before_the_calendar_began(text: str) -> None:
+    with pytest.raises(UsageError, match="beyond the years"):
+        parse_moment(text, NOON, past=True)
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"),
+    [
+        ("start: none -> 1772712000000", "start: none -> 2026-03-05T12:00:00Z"),
+        ("duration_ms: 5400000 -> 7200000; grace_s: none -> 30", "duration: 90m -> 2h; grace: none -> 30s"),
+        ("nodes: n1 -> none; max_nodes: 4 -> 1000", "nodes: n1 -> none; max_nodes: 4 -> 1000"),
+        ("serial: 17727120000001 and x1772712000000", "serial: 17727120000001 and x1772712000000"),
+    ],
+)
+def test_details_of_the_audit_log_have_times_that_people_read(kept: str, shown: str) -> None:
+    assert readable_detail(kept) == shown
 
 
 def test_constraints_of_several_flags_are_one() -> None:

@@ -1,6 +1,6 @@
 // Server-sent events, read by fetch: an EventSource cannot send this page's key.
 import { address, now, send } from "./api.js";
-import { reachable, watched } from "./ui.js";
+import { reachable, useEffect, useRef, watched } from "./ui.js";
 
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5000;
@@ -122,6 +122,19 @@ export function onChange(listener) {
     listeners.delete(listener);
     if (!listeners.size) end();
   };
+}
+
+// Calls `act` a moment after a change that `takes` says yes to, once for however many come meanwhile.
+export function useChanges(takes, act, pauseMs) {
+  const latest = useRef(null);
+  latest.current = { takes, act };
+  useEffect(() => {
+    let timer = 0;
+    const stop = onChange((change) => {
+      if (change.what === "gap" || latest.current.takes(change)) timer ||= setTimeout(() => ((timer = 0), latest.current.act()), pauseMs);
+    });
+    return () => (stop(), clearTimeout(timer));
+  }, []);
 }
 
 let hiding = 0;

@@ -39,6 +39,17 @@ export function moment(text, { withSeconds = false } = {}) {
   return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time}`;
 }
 
+// Milliseconds since 1970, as records keep times: 13 digits until the year 2286.
+const INSTANT = /(?<![\w.])[1-9]\d{12}(?![\w.])/g;
+const LENGTH = /\b([a-z]\w*)_(m?s): (\w+) -> (\w+)/g;
+const lasting = (text, unit) => (/^\d+$/.test(text) ? duration(Number(text) / (unit === "ms" ? 1000 : 1)) || "0s" : text);
+
+// A line of the audit log, `start: none -> 1731945600000`, with times and lengths that people can read.
+export const readable = (text) =>
+  (text ?? "")
+    .replace(LENGTH, (_, name, unit, before, after) => `${name}: ${lasting(before, unit)} -> ${lasting(after, unit)}`)
+    .replace(INSTANT, (found) => new Date(Number(found)).toISOString().replace(".000Z", "Z"));
+
 export const exact = (text) => (text ? new Date(text).toISOString() : "");
 
 export function memory(megabytes) {

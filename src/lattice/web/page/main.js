@@ -1,7 +1,7 @@
 // The frame around all views, and which view an address shows.
 import { get } from "./api.js";
 import { live, onChange } from "./events.js";
-import { go, route } from "./router.js";
+import { decoded, go, route } from "./router.js";
 import { expired, isAdmin, isOperator, onLoginElsewhere, person } from "./session.js";
 import { Component, html, reachable, render, useEffect, useState } from "./ui.js";
 import { applyTheme, nextTheme, theme } from "./theme.js";
@@ -53,7 +53,7 @@ function useView(path) {
     load().then((module) => (MODULES.set(load, module), draw((count) => count + 1)), () => (MISSED.add(load), reachable.set(false)));
     return undefined;
   }, [load, reachable.use()]);
-  return { entry, View: load && MODULES.get(load)?.default, rest: rest.map(decodeURIComponent) };
+  return { entry, View: load && MODULES.get(load)?.default, rest: rest.map(decoded) };
 }
 
 const Side = ({ who, word }) => html`<div class="side">

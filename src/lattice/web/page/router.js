@@ -8,6 +8,15 @@ const read = () => ({
 
 export const route = watched(read());
 
+// A word of an address as people wrote it; one that is coded wrongly stays as it is.
+export function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
 export function go(target, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", target);
   route.set(read());

@@ -15,6 +15,7 @@ export const WORDS = {
   until: "ended before: 2h, 3d, or a date",
 };
 const MANY = new Set(["tag"]);
+const [EARLIEST, LATEST] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T00:00:00Z")]; // as the API takes times
 const ID = /^a?\d+(_\d+)?$/;
 
 // {parameters for GET /allocations, problems to show, id when a single one is meant}
@@ -28,7 +29,7 @@ export function understand(text, nowMs = Date.now()) {
     else if (word === "tasks") parameters.tasks = true;
     else if (!key && ID.test(word)) id = word;
     else if (!key) parameters.name = word;
-    else if (!(key in WORDS)) problems.push(`"${key}:" is no filter; use ${Object.keys(WORDS).join(", ")}`);
+    else if (!Object.hasOwn(WORDS, key)) problems.push(`"${key}:" is no filter; use ${Object.keys(WORDS).join(", ")}`);
     else if (!value) problems.push(`${key}: needs a value`);
     else if (key === "since" || key === "until") timed(key, value, nowMs, parameters, problems);
     else if (MANY.has(key)) parameters[key] = [...(parameters[key] ?? []), value];
@@ -41,7 +42,7 @@ export function understand(text, nowMs = Date.now()) {
 function timed(key, value, nowMs, parameters, problems) {
   const ago = seconds(value);
   const moment = ago === null ? Date.parse(value) : nowMs - ago * 1000;
-  if (Number.isNaN(moment)) problems.push(`${key}: "${value}" is no time; write 2h, 3d or 2026-03-01`);
+  if (!(EARLIEST <= moment && moment < LATEST)) problems.push(`${key}: "${value}" is no time; write 2h, 3d or 2026-03-01`);
   else parameters[key] = new Date(moment).toISOString();
 }
 

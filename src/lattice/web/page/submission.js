@@ -3,7 +3,7 @@ import { duration, shell } from "./format.js";
 
 export const BLANK = {
   name: "", script: "#!/bin/bash\n", nodes: "1", walltime: "", cpus: "", memory: "", gpus: "", tasks: "", vcluster: "", project: "",
-  cwd: "", tags: "", environment: "", dependsOn: "", priority: "normal", uenv: "", image: "", features: "", hold: false, exclusive: false,
+  cwd: "", tags: "", environment: "", dependsOn: "", priority: "normal", uenv: "", image: "", features: "", hold: false, exclusive: false, scriptArgs: [],
 };
 
 export const TEMPLATES = {
@@ -14,19 +14,37 @@ export const TEMPLATES = {
 };
 
 const number = (text) => (/^\d+$/.test(text.trim()) ? Number(text) : text.trim());
-const pairs = (text) => text.split(/\n|\s(?=[\w.-]+=)/).map((line) => line.trim()).filter(Boolean).map((line) => {
+// One in a line. A value of several lines stands in quotes, with \n for each end of a line, and so does one that has quotes of its own.
+const pairs = (text) => text.split("\n").filter((line) => line.trim()).map((line) => {
   const place = line.indexOf("=");
-  return place < 0 ? [line, ""] : [line.slice(0, place).trim(), line.slice(place + 1)];
+  return place < 0 ? [line.trim(), ""] : [line.slice(0, place).trim(), unquoted(line.slice(place + 1))];
 });
+const lines = (fields) => Object.entries(fields).map(([key, value]) => `${key}=${/[\n\r]|^\s*"/.test(value) ? JSON.stringify(value) : value}`).join("\n");
+
+function unquoted(text) {
+  if (!/^".*"\s*$/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+// "4", "2-8"; anything else goes to the server as it is, which says what is wrong with it.
+function nodeRange(text) {
+  const [, least, most] = /^\s*(\d+)\s*-\s*(\d+)\s*$/.exec(text) ?? [];
+  return least ? { nodes: Number(least), max_nodes: Number(most) } : { nodes: number(text) };
+}
+
 const filled = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) =>
   value !== "" && value !== undefined && value !== false && !(Array.isArray(value) && !value.length) && !(value?.constructor === Object && !Object.keys(value).length)));
 
 // The body of POST /allocations.
 export function asRequest(form) {
-  const [least, most] = form.nodes.split("-");
   return filled({
     name: form.name.trim(),
     script: form.script,
+    script_args: form.scriptArgs,
     vcluster: form.vcluster,
     project: form.project.trim(),
     tags: Object.fromEntries(pairs(form.tags)),
@@ -40,8 +58,7 @@ export function asRequest(form) {
     hold: form.hold,
     lifecycle: filled({ walltime: form.walltime.trim() }),
     resources: filled({
-      nodes: number(least),
-      max_nodes: most ? number(most) : "",
+      ...nodeRange(form.nodes),
       cpus: form.cpus ? number(form.cpus) : "",
       memory: form.memory.trim(),
       gpus: form.gpus ? number(form.gpus) : "",
@@ -59,7 +76,7 @@ function flags(form) {
     ...pairs(form.tags).map(([key, value]) => ["tag", `${key}=${value}`]),
     ...pairs(form.environment).map(([key, value]) => ["env", `${key}=${value}`]),
   ];
-  const found = given.filter(([, value]) => String(value).trim()).map(([name, value]) => `--${name}=${shell(String(value).trim())}`);
+  const found = given.filter(([, value]) => String(value).trim()).map(([name, value]) => (String(value).includes("\n") ? `# ${String(value).split("=")[0]} has several lines, which a line of this kind cannot hold` : `--${name}=${shell(String(value).trim())}`));
   return [...found, ...(form.exclusive ? ["--exclusive"] : []), ...(form.hold ? ["--hold"] : [])];
 }
 
@@ -67,33 +84,67 @@ function flags(form) {
 export function asScript(form) {
   const lines = form.script.split("\n");
   const head = lines[0].startsWith("#!") ? [lines.shift()] : ["#!/bin/sh"];
-  return [...head, ...flags(form).map((flag) => `#LATTICE ${flag}`), ...lines].join("\n");
+  return [...head, ...flags(form).map((flag) => (flag.startsWith("#") ? flag : `#LATTICE ${flag}`)), ...lines].join("\n");
 }
 
-// The form for another one like this allocation.
-export function asForm(allocation) {
+// The form for another one like this allocation. `indices` are those of the tasks of a group.
+export function asForm(allocation, indices = []) {
   const { details, resources } = allocation;
   const script = details?.script || (details ? `#!/bin/sh\nexec ${details.entrypoint.map(shell).join(" ")}\n` : BLANK.script);
-  const tasks = allocation.tasks ? `0-${allocation.tasks.size - 1}${allocation.tasks.concurrency ? `%${allocation.tasks.concurrency}` : ""}` : "";
   const many = details && details.max_nodes > resources.nodes ? `${resources.nodes}-${details.max_nodes}` : String(resources.nodes);
   return {
     ...BLANK,
     name: allocation.name,
     script,
+    scriptArgs: details?.script_args ?? [],
     nodes: many,
     walltime: duration(allocation.walltime_s),
     cpus: resources.cpus ? String(resources.cpus) : "",
     memory: resources.memory_mb ? `${resources.memory_mb}M` : "",
     gpus: resources.gpus ? String(resources.gpus) : "",
-    tasks,
+    tasks: asRanges(indices) + (indices.length && allocation.tasks?.concurrency ? `%${allocation.tasks.concurrency}` : ""),
     vcluster: allocation.vcluster,
     project: allocation.project,
+    priority: { 2: "low", 8: "high" }[allocation.preemption_class] ?? "normal",
     cwd: details?.cwd ?? "",
-    tags: Object.entries(allocation.tags).map(([key, value]) => `${key}=${value}`).join("\n"),
-    environment: Object.entries(details?.environment ?? {}).map(([key, value]) => `${key}=${value}`).join("\n"),
+    tags: lines(allocation.tags),
+    environment: lines(details?.environment ?? {}),
     features: resources.features.join(","),
     exclusive: details?.exclusive ?? false,
     uenv: (details?.uenv ?? []).map((each) => each.reference).join(","),
     image: details?.container?.image ?? "",
   };
+}
+
+// Sorted numbers in short: 1,4-7.
+export function asRanges(numbers) {
+  const runs = [];
+  for (const number_ of numbers) {
+    if (runs.length && number_ === runs.at(-1)[1] + 1) runs.at(-1)[1] = number_;
+    else runs.push([number_, number_]);
+  }
+  return runs.map(([first, last]) => (first === last ? String(first) : `${first}-${last}`)).join(",");
+}
+
+// What the form cannot say of an allocation, by name; `lattice resubmit` repeats it.
+export function unsaid({ details, ...allocation }) {
+  const rules = details?.constraints ?? {};
+  const container = details?.container;
+  const isSet = {
+    "that it is a service": allocation.lifecycle && allocation.lifecycle !== "bounded",
+    "exposed ports": allocation.expose?.length,
+    probes: details?.probes?.length,
+    "output files": details?.output && (details.output.stdout || details.output.stderr || details.output.stdin),
+    "data that is staged": details?.data?.length || details?.stage_out?.length,
+    "mounts of the container": container && (container.mounts.length || container.writable || container.workdir || container.no_home),
+    "views of the image": details?.view?.length,
+    "the choice of nodes": rules.topology || rules.nodes?.length || rules.exclude?.length || rules.storage_gbps || rules.require_unified_memory || rules.require_conformance,
+    "one task on each node": details?.per_node,
+    notifications: details?.notify_on?.length,
+    "the signal before the limit": details?.signal,
+    "the size of scratch": details?.scratch_mb,
+    "the mutex": allocation.mutex,
+    [`class ${allocation.preemption_class}`]: ![2, 5, 8].includes(allocation.preemption_class),
+  };
+  return Object.keys(isSet).filter((name) => isSet[name]);
 }

@@ -10,7 +10,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
-from lattice.cli.times import parse_moment, stamp_text
+from lattice.cli.times import parse_moment, readable_detail, stamp_text
 from lattice_sdk.audit_export import AuditBroken, ChainHead, Verdict, verify_export
 from lattice_sdk.models.audit import AuditEntry, AuditFilter, AuditKey
 
@@ -25,7 +25,7 @@ COLUMNS: tuple[Column[AuditEntry], ...] = (
     Column("USER", lambda entry: entry.user, is_wide=True),
     Column("TENANT", lambda entry: entry.tenant, is_wide=True),
     Column("NODES", lambda entry: ",".join(entry.nodes), is_wide=True),
-    Column("DETAIL", lambda entry: entry.detail),
+    Column("DETAIL", lambda entry: readable_detail(entry.detail)),
 )
 KEY_COLUMNS: tuple[Column[AuditKey], ...] = (
     Column("ID", lambda key: key.id),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from lattice.cli.context import Clock
-from lattice.cli.times import clock_text, rfc3339, stamp_text
+from lattice.cli.times import clock_text, readable_detail, rfc3339, stamp_text
 from lattice.cli.tui.lines import ACCENT, BAD, DIM, GOOD, STRONG, WARN, Line, Span, line, meter, pairs, title, wrapped
 from lattice.cli.tui.views.view import PageView
 from lattice.slurm.text.hostlists import fold
@@ -159,8 +159,7 @@ class Admin(PageView[Draw]):
             case "settings":
                 return partial(_settings, client.list_settings())
             case _:
-                since = rfc3339(datetime.fromtimestamp(self._clock.now(), UTC) - timedelta(days=7))
-                return partial(_audit, client.query_audit(AuditFilter(since=since)))
+                return partial(_audit, _newest(client, datetime.fromtimestamp(self._clock.now(), UTC)))
 
     def take(self, answer: Draw) -> None:
         self._body = answer
@@ -251,9 +250,20 @@ def _settings(found: list[Setting], width: int) -> list[Line]:
     return lines
 
 
+def _newest(client: Client, now: datetime) -> list[AuditEntry]:
+    """Newest first. The log is read oldest first, so in pieces of time, each longer than the one after it."""
+    found: list[AuditEntry] = []
+    until, span, first = now + timedelta(minutes=1), timedelta(minutes=10), now - timedelta(days=7)
+    while until > first and len(found) < SHOWN_ENTRIES:
+        since = max(first, until - span)
+        found += reversed(client.query_audit(AuditFilter(since=rfc3339(since), until=rfc3339(until))))
+        until, span = since, 6 * span
+    return found[:SHOWN_ENTRIES]
+
+
 def _audit(found: list[AuditEntry], _: int) -> list[Line]:
     lines: list[Line] = []
-    for each in reversed(found[-SHOWN_ENTRIES:]):
-        said = f"{each.actor:<10} {each.type:<20} {each.subject:<10} {each.outcome} {each.detail}"
+    for each in found:
+        said = f"{each.actor:<10} {each.type:<20} {each.subject:<10} {each.outcome} {readable_detail(each.detail)}"
         lines.append((Span(f"{stamp_text(each.at)}  ", DIM), *line(said)))
     return lines or [line("Nothing in the last 7 days.", DIM)]

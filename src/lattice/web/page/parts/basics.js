@@ -9,7 +9,7 @@ const TONES = {
   Failed: "bad", Down: "bad", critical: "bad", warning: "warn",
   Cancelled: "off", Unknown: "off", over: "off",
 };
-export const toneOf = (state) => TONES[state] ?? "off";
+export const toneOf = (state) => (Object.hasOwn(TONES, state) ? TONES[state] : "off");
 
 // A state is a word; its mark repeats it for the eye and says nothing that the word does not.
 export const State = ({ state, note }) => html`
@@ -25,6 +25,9 @@ export const Problem = ({ error }) =>
         ${error.hint ? html`<p class="quiet">${error.hint}</p>` : null}
       </div>`
     : null;
+
+// Below a list that the server ended: what is not shown must not look as if it did not exist.
+export const Rest = ({ answer, what }) => (answer?.next_cursor ? html`<p class="quiet small">There are more ${what}; the command below shows all of them.</p>` : null);
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 

@@ -1,7 +1,9 @@
 // Quotas of tenants, and the scheduling weights of vClusters.
 import { at, get, put } from "../api.js";
+import { shell } from "../format.js";
 import { html, useAnswer, useState } from "../ui.js";
 import { CommandLine, Confirm, Empty, Field, Problem, Section } from "./basics.js";
+import { Sheet } from "./sheet.js";
 
 const LIMITS = [
   ["max_nodes", "Nodes at once"], ["max_concurrent_allocations", "Allocations at once"], ["max_running_per_user", "Running, each user"],
@@ -9,19 +11,26 @@ const LIMITS = [
 ];
 const shown = (value) => (value === null || value === undefined ? "" : String(value));
 
+// No limit is written as nothing: a word that is no number must not become it.
+function figure(title, text) {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new Error(`${title}: "${text}" is no number; leave it empty for no limit`);
+  return Number(text);
+}
+
 export function Tenants() {
   const { data, error, reload } = useAnswer(() => get("/tenants"), []);
   const [edited, setEdited] = useState(null);
   const save = async (form) => {
-    const changes = Object.fromEntries(LIMITS.map(([key]) => [key, form.get(key).trim()]).filter(([key, text]) => text !== shown(edited[key])).map(([key, text]) => [key, text === "" ? null : Number(text)]));
+    const given = LIMITS.map(([key, title]) => ({ key, title, text: form.get(key).trim() })).filter(({ key, text }) => text !== shown(edited[key]));
+    const changes = Object.fromEntries(given.map(({ key, title, text }) => [key, text === "" ? null : figure(title, text)]));
     if (Object.keys(changes).length) await put(at("tenants", edited.name), changes);
     reload();
   };
   return html`<${Problem} error=${error} />
-    <${Section} title="Quotas"><div class="scroll-x"><table class="plain"><thead><tr><th>Tenant</th><th class="right">In use</th>${LIMITS.map(([key, title]) => html`<th class="right" key=${key}>${title}</th>`)}<th><span class="off-screen">Change</span></th></tr></thead>
-      <tbody>${(data?.items ?? []).map((tenant) => html`<tr key=${tenant.name}><td>${tenant.name}</td><td class="right">${tenant.in_use.nodes}</td>${LIMITS.map(([key]) => html`<td class="right" key=${key}>${shown(tenant[key]) || "–"}</td>`)}
-        <td><button type="button" class="plain" onClick=${() => setEdited(tenant)} aria-label=${`Change ${tenant.name}`}>Change</button></td></tr>`)}</tbody></table></div><//>
-    <${CommandLine} line=${edited ? `lattice admin tenant set-quota ${edited.name} --max-nodes=N` : "lattice admin tenant list"} />
+    <${Section} title="Quotas"><${Sheet} heads=${["Tenant", ["In use", "right"], ...LIMITS.map(([, title]) => [title, "right"]), ["Change", "order"]]}
+      rows=${(data?.items ?? []).map((tenant) => [tenant.name, tenant.name, tenant.in_use.nodes, ...LIMITS.map(([key]) => shown(tenant[key]) || "–"),
+        html`<button type="button" class="plain" onClick=${() => setEdited(tenant)} aria-label=${`Change ${tenant.name}`}>Change</button>`])} /><//>
+    <${CommandLine} line=${edited ? `lattice admin tenant set-quota ${shell(edited.name)} --max-nodes=N` : "lattice admin tenant list"} />
     ${edited ? html`<${Confirm} title=${`Quotas of ${edited.name}`} label="Save" tone="primary" act=${save} onClose=${() => setEdited(null)}>
       <div class="fields">${LIMITS.map(([key, title]) => html`<${Field} key=${key} label=${title}><input name=${key} value=${shown(edited[key])} inputmode="decimal" placeholder="no limit" /><//>`)}</div><//>` : null}`;
 }
@@ -77,6 +86,6 @@ function WeightForm({ vcluster, reload }) {
       </div>
       <div><h3>The queue with these weights</h3><${Preview} vcluster=${vcluster} weights=${weights} known=${known} isChanged=${isChanged} /></div>
     </div>
-    <${CommandLine} line=${`lattice admin vcluster set-weights ${vcluster.name} ${Object.entries(isChanged ? weights : {}).map(([name, value]) => `--${name.replaceAll("_", "-")}=${Number(value).toFixed(2)}`).join(" ")}`.trim()} />
+    <${CommandLine} line=${`lattice admin vcluster set-weights ${shell(vcluster.name)} ${Object.entries(isChanged ? weights : {}).map(([name, value]) => `--${name.replaceAll("_", "-")}=${Number(value).toFixed(2)}`).join(" ")}`.trim()} />
   <//>`;
 }

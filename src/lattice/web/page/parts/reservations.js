@@ -3,6 +3,7 @@ import { at, get, post, remove } from "../api.js";
 import { fold } from "../node_sets.js";
 import { html, useAnswer, useState } from "../ui.js";
 import { CommandLine, Confirm, Empty, Field, Problem, Section, State, Time } from "./basics.js";
+import { Sheet } from "./sheet.js";
 
 const words = (text) => (text ?? "").split(",").map((word) => word.trim()).filter(Boolean);
 const whom = (each) => [...each.tenants.map((name) => `tenant ${name}`), ...each.users.map((name) => `user ${name}`)].join(", ") || "maintenance";
@@ -28,9 +29,9 @@ export function Reservations() {
   const items = data?.items ?? [];
   return html`<${Problem} error=${error} />
     <${Section} title="Reservations" more=${html`<button type="button" onClick=${() => setAsked("+")}>Reserve</button>`}>
-      ${items.length ? html`<div class="scroll-x"><table class="plain"><thead><tr><th>Name</th><th>State</th><th>Start</th><th>End</th><th>Nodes</th><th>For</th><th>Reason</th><th><span class="off-screen">Delete</span></th></tr></thead>
-        <tbody>${items.map((each) => html`<tr key=${each.name}><td>${each.name}</td><td><${State} state=${each.state} /></td><td><${Time} at=${each.next_start ?? each.start} /></td><td><${Time} at=${each.next_end ?? each.end} /></td><td>${each.nodes.length ? fold(each.nodes) : "all"}</td><td>${whom(each)}</td><td class="quiet">${each.reason}</td>
-          <td><button type="button" class="plain" onClick=${() => setAsked(each.name)} aria-label=${`Delete ${each.name}`}>Delete</button></td></tr>`)}</tbody></table></div>`
+      ${items.length ? html`<${Sheet} heads=${["Name", "State", "Start", "End", "Nodes", "For", ["Reason", "quiet"], ["Delete", "order"]]}
+        rows=${items.map((each) => [each.name, each.name, html`<${State} state=${each.state} />`, html`<${Time} at=${each.next_start ?? each.start} />`, html`<${Time} at=${each.next_end ?? each.end} />`, each.nodes.length ? fold(each.nodes) : "all", whom(each), each.reason,
+          html`<button type="button" class="plain" onClick=${() => setAsked(each.name)} aria-label=${`Delete ${each.name}`}>Delete</button>`])} />`
         : isLoading ? null : html`<${Empty}>No reservations.<//>`}
     <//>
     <${CommandLine} line=${asked === "+" ? "lattice admin reservation create NAME --start=+1h --duration=4h" : "lattice admin reservation list"} />

@@ -1,9 +1,10 @@
 // One allocation: what it is, why it waits, what happened to it, its output.
 import { at, get } from "../api.js";
-import { onChange } from "../events.js";
+import { onChange, useChanges } from "../events.js";
 import { capital, clock, duration, memory, percent, plural, shell } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
+import { Sheet } from "../parts/sheet.js";
 import { Instances } from "../parts/instances.js";
 import { Log } from "../parts/log.js";
 import { Plots } from "../parts/plots.js";
@@ -58,7 +59,7 @@ const Story = ({ story }) => html`<${Section} title="Story"><ol class="story">
 
 function Tasks({ group }) {
   const { data, error, reload } = useAnswer(() => tasksOf(group.id), [group.id]);
-  useEffect(() => onChange((change) => change.group_id === group.id && reload()), [group.id]);
+  useChanges((change) => change.group_id === group.id, reload, 500);
   const tasks = data ?? [];
   const { size, pending, running, completed, failed, cancelled } = group.tasks;
   return html`<${Section} title="Tasks" more=${html`<span class="quiet small">${size} tasks: ${completed} completed, ${failed} failed, ${cancelled} cancelled, ${running} running, ${pending} waiting</span>`}>
@@ -73,11 +74,8 @@ function Steps({ allocation }) {
   useInterval(() => !hasEnded(allocation) && reload(), 5000);
   const steps = data?.items ?? [];
   if (!steps.length) return null;
-  return html`<${Section} title="Steps"><div class="scroll-x"><table class="plain">
-    <thead><tr><th>Step</th><th>Command</th><th class="right">Tasks</th><th>Nodes</th><th>State</th><th class="right">Exit</th></tr></thead>
-    <tbody>${steps.map((step) => html`<tr key=${step.id}><td>${step.id}</td><td><code>${(step.argv ?? []).join(" ").slice(0, 160) || step.name || ""}</code></td><td class="right">${step.tasks ?? ""}</td>
-      <td>${fold(step.nodes ?? [])}</td><td>${step.state ?? ""}</td><td class="right">${step.exit_code ?? ""}</td></tr>`)}</tbody>
-  </table></div><//>`;
+  return html`<${Section} title="Steps"><${Sheet} heads=${["Step", "Command", ["Tasks", "right"], "Nodes", "State", ["Exit", "right"]]}
+    rows=${steps.map((step) => [step.id, step.id, html`<code>${(step.argv ?? []).join(" ").slice(0, 160) || step.name || ""}</code>`, step.tasks ?? "", fold(step.nodes ?? []), step.state ?? "", step.exit_code ?? ""])} /><//>`;
 }
 
 function Script({ details, id }) {

@@ -11,6 +11,7 @@ import { asCommand, understand, WORDS } from "../search.js";
 import { html, useCallback, useInterval, useMemo, useState } from "../ui.js";
 import { ColumnChoice, COLUMNS, useColumns } from "../parts/columns.js";
 
+const UNFOLDED = 20; // groups at a time: each is read by itself
 const SHORTCUTS = [["Mine", (who) => `user:${who.user}`], ["Running", () => "state:running"], ["Pending", () => "state:pending"], ["Failed, 24 h", () => "state:failed since:24h"], ["History", () => "all"], ["All", () => ""]];
 
 function Search({ text, problems, who }) {
@@ -78,7 +79,7 @@ export default function Allocations({ who, query }) {
     next.has(id) ? next.delete(id) : next.add(id);
     return next;
   }), []);
-  const open = useMemo(() => (query.get("open") ?? "").split(",").filter(Boolean), [query.get("open")]);
+  const open = useMemo(() => (query.get("open") ?? "").split(",").filter(Boolean).slice(0, UNFOLDED), [query.get("open")]);
   const toggle = useCallback((id) => setQuery({ open: (open.includes(id) ? open.filter((each) => each !== id) : [...open, id]).join() }), [open]);
   const known = useTasks(open);
   const rows = useMemo(() => unfolded(list.rows, open, known, isNarrow ? 16 : 40), [list.rows, open, known, isNarrow]);

@@ -1,8 +1,9 @@
 // One DAG, drawn as it goes.
 import { at, get, remove } from "../api.js";
-import { onChange } from "../events.js";
+import { useChanges } from "../events.js";
 import { CommandLine, Confirm, Heading, Problem, Section, State, Time, toneOf } from "../parts/basics.js";
-import { html, useAnswer, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { Sheet } from "../parts/sheet.js";
+import { html, useAnswer, useMemo, useState } from "../ui.js";
 import { countsText } from "./dags.js";
 
 const WIDTH = 168;
@@ -43,12 +44,7 @@ export default function Dag({ id }) {
   const dag = useAnswer(() => get(at("dags", id)), [id]);
   const graph = useAnswer(() => get(`${at("dags", id)}/graph`), [id]);
   const [isAsked, setAsked] = useState(false);
-  const soon = useRef(0);
-  useEffect(() => {
-    const again = () => ((soon.current = 0), dag.reload(), graph.reload());
-    const stop = onChange((change) => (change.dag_id === id || change.id === id || change.what === "gap") && (soon.current ||= setTimeout(again, 300)));
-    return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
-  }, [id]);
+  useChanges((change) => change.dag_id === id || change.id === id, () => (dag.reload(), graph.reload()), 300);
   const plan = useMemo(() => graph.data && layOut(graph.data), [graph.data]);
   if (!dag.data) return html`<main>${dag.error ? html`<${Heading} title=${id} /><${Problem} error=${dag.error} />` : null}</main>`;
   const isLive = !dag.data.completed_at;
@@ -62,8 +58,8 @@ export default function Dag({ id }) {
       ${graph.data.edges.map((edge) => html`<${Edge} key=${`${edge.source}>${edge.target}`} edge=${edge} places=${plan.places} />`)}
       ${graph.data.allocations.map((member) => html`<${Member} key=${member.ref} member=${member} place=${plan.places.get(member.ref)} />`)}
     </svg></div>` : null}<//>
-    <${Section} title="Allocations"><div class="scroll-x"><table class="plain"><thead><tr><th>Name</th><th>ID</th><th>State</th><th>Depends on</th><th>Why</th></tr></thead>
-      <tbody>${(dag.data.allocations ?? []).map((member) => html`<tr key=${member.id}><td>${member.ref ?? member.name}</td><td><a href=${`/allocations/${member.id}`}>${member.id}</a></td><td><${State} state=${member.state} /></td><td>${member.depends_on ?? ""}</td><td class="quiet">${member.reason ?? member.waits_for ?? ""}</td></tr>`)}</tbody></table></div>
+    <${Section} title="Allocations"><${Sheet} heads=${["Name", "ID", "State", "Depends on", ["Why", "quiet"]]}
+      rows=${(dag.data.allocations ?? []).map((member) => [member.id, member.ref ?? member.name, html`<a href=${`/allocations/${member.id}`}>${member.id}</a>`, html`<${State} state=${member.state} />`, member.depends_on ?? "", member.reason ?? member.waits_for ?? ""])} />
       <p class="quiet small">Submitted <${Time} at=${dag.data.submitted_at} /> by ${dag.data.user}</p><//>
     <${CommandLine} line=${`lattice dag status ${dag.data.id}`} />
     ${isAsked ? html`<${Confirm} title=${`Cancel all of ${dag.data.id}`} label="Cancel" act=${() => remove(at("dags", id)).then(dag.reload)} onClose=${() => setAsked(false)}><p>Every allocation of it that has not ended is cancelled.</p><//>` : null}

@@ -1,11 +1,12 @@
 // One node: what it is, what runs on it down to its cores, what happened to it.
 import { at, get, post } from "../api.js";
-import { onChange } from "../events.js";
+import { useChanges } from "../events.js";
 import { clock, memory, PLAIN, plural } from "../format.js";
 import { CommandLine, Empty, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
+import { Sheet } from "../parts/sheet.js";
 import { Plots } from "../parts/plots.js";
 import { isOperator } from "../session.js";
-import { html, useAnswer, useEffect, useInterval, useState } from "../ui.js";
+import { html, useAnswer, useInterval, useState } from "../ui.js";
 import { DrainDialog } from "./nodes.js";
 
 // Which run holds which core or GPU; a node that is held whole has no numbers.
@@ -34,9 +35,8 @@ const Work = ({ node, usage }) => html`<${Section} title="Work">
   ${(usage?.missing ?? []).length ? html`<p class="quiet">Missing: ${usage.missing.map((each) => `${each.feature ?? each.name}: ${each.reason ?? each.why ?? ""}`).join("; ")}</p>` : null}
 <//>`;
 
-const Checks = ({ checks }) => (checks?.length ? html`<${Section} title="Checks"><div class="scroll-x"><table class="plain">
-  <thead><tr><th>Check</th><th>Result</th><th>Message</th></tr></thead>
-  <tbody>${checks.map((check) => html`<tr key=${check.name}><td>${check.name}</td><td>${check.verdict}</td><td class="quiet">${check.text}</td></tr>`)}</tbody></table></div><//>` : null);
+const Checks = ({ checks }) => (checks?.length ? html`<${Section} title="Checks"><${Sheet} heads=${["Check", "Result", ["Message", "quiet"]]}
+  rows=${checks.map((check) => [check.name, check.name, check.verdict, check.text])} /><//>` : null);
 
 const Story = ({ events }) => html`<${Section} title="Story">${events.length ? html`<ol class="story">
   ${events.slice(-40).reverse().map((event) => html`<li key=${event.at + event.trigger}><${Time} at=${event.at} withSeconds /><span><${State} state=${event.state} /> <span class="quiet">${event.trigger}${event.by ? ` by ${event.by}` : ""}${event.reason ? `: ${event.reason}` : ""}${event.allocations.length ? `; lost by ${event.allocations.join(", ")}` : ""}</span></span></li>`)}
@@ -48,7 +48,7 @@ export default function Node({ id, who }) {
   const events = useAnswer(() => get(`${at("nodes", id)}/events`), [id, node?.changed_at]);
   const [asked, setAsked] = useState("");
   const [refused, setRefused] = useState(null);
-  useEffect(() => onChange((change) => (change.id === id || change.nodes?.includes(id) || change.what === "gap") && reload()), [id]);
+  useChanges((change) => change.id === id || change.nodes?.includes(id), reload, 300);
   useInterval(reload, 10_000);
   if (!node) return html`<main>${error ? html`<${Heading} title=${id} /><${Problem} error=${error} />` : null}</main>`;
   const order = (name) => post(`${at("nodes", id)}/${name}`).then(reload, setRefused);

@@ -1,13 +1,13 @@
 // All nodes: a map coloured by what is asked, and a list.
 import { get, post } from "../api.js";
-import { onChange } from "../events.js";
-import { memory, plural, PLAIN } from "../format.js";
+import { useChanges } from "../events.js";
+import { memory, plural, PLAIN, shell } from "../format.js";
 import { fold } from "../node_sets.js";
-import { CommandLine, Confirm, Empty, Field, Heading, Problem, Section, State, toneOf } from "../parts/basics.js";
+import { CommandLine, Confirm, Empty, Field, Heading, Problem, Rest, Section, State, toneOf } from "../parts/basics.js";
 import { Row, Rows, useNarrow } from "../parts/rows.js";
 import { setQuery } from "../router.js";
 import { isOperator } from "../session.js";
-import { html, useAnswer, useCallback, useEffect, useInterval, useMemo, useRef, useState } from "../ui.js";
+import { html, useAnswer, useCallback, useInterval, useMemo, useState } from "../ui.js";
 
 const HOTTEST_C = 90;
 const MAPPED = 6000;
@@ -44,7 +44,7 @@ function Square({ node, mode }) {
 function Map_({ nodes, mode }) {
   const groups = useMemo(() => {
     const found = new Map();
-    for (const node of nodes.slice(0, MAPPED)) found.set(node.group || "", [...(found.get(node.group || "") ?? []), node]);
+    for (const node of nodes.slice(0, MAPPED)) found.get(node.group || "")?.push(node) ?? found.set(node.group || "", [node]);
     return [...found];
   }, [nodes]);
   return html`<div class="map">
@@ -86,19 +86,14 @@ export function DrainDialog({ names, onClose, onDone }) {
 }
 
 export default function Nodes({ who, query }) {
-  const mode = query.get("by") in MODES ? query.get("by") : "state";
+  const mode = Object.hasOwn(MODES, query.get("by")) ? query.get("by") : "state";
   const text = query.get("q") ?? "";
   const answer = useAnswer(() => get("/nodes", { nodes: text, limit: 10_000 }), [text]);
   const [chosen, setChosen] = useState(() => new Set());
   const [isDraining, setDraining] = useState(false);
+  const [refused, setRefused] = useState(null);
   const isNarrow = useNarrow();
-  const soon = useRef(0);
-  useEffect(() => {
-    const stop = onChange((change) => {
-      if (change.what === "node" || change.what === "gap" || change.what === "allocation") soon.current ||= setTimeout(() => ((soon.current = 0), answer.reload()), 1000);
-    });
-    return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
-  }, [text]);
+  useChanges((change) => ["node", "allocation"].includes(change.what), answer.reload, 1000);
   useInterval(answer.reload, 15_000);
   const nodes = answer.data?.items ?? [];
   const canOrder = isOperator(who);
@@ -107,11 +102,11 @@ export default function Nodes({ who, query }) {
     next.has(id) ? next.delete(id) : next.add(id);
     return next;
   }), []);
-  const counts = useMemo(() => Object.entries(nodes.reduce((found, node) => ({ ...found, [node.state]: (found[node.state] ?? 0) + 1 }), {})), [nodes]);
+  const counts = useMemo(() => Object.entries(nodes.reduce((found, node) => ((found[node.state] = (found[node.state] ?? 0) + 1), found), {})), [nodes]);
   const picked = nodes.filter((node) => chosen.has(node.id));
   const undrain = async () => {
-    await post("/nodes/undrain", { nodes: fold(picked.map((node) => node.id)) }).catch(() => {});
-    setChosen(new Set());
+    setRefused(null);
+    await post("/nodes/undrain", { nodes: fold(picked.map((node) => node.id)) }).then(() => setChosen(new Set()), setRefused);
     answer.reload();
   };
   const heads = ["", "Node", "State", "vCluster", "CPUs", "Memory", "GPUs", "Allocations", "Reason"];
@@ -121,7 +116,7 @@ export default function Nodes({ who, query }) {
         <input data-search name="q" type="search" value=${text} placeholder="n[1-40],gpu[01-16]" aria-label="Nodes to show" />
       </form>
     <//>
-    <${Problem} error=${answer.error} />
+    <${Problem} error=${refused ?? answer.error} />
     <${Section} title="Map" more=${html`<div class="tabs">${Object.entries(MODES).map(([name, { title }]) => html`<button type="button" key=${name} aria-pressed=${String(name === mode)} onClick=${() => setQuery({ by: name === "state" ? "" : name })}>${title}</button>`)}</div>`}>
       ${nodes.length ? html`<${Map_} nodes=${nodes} mode=${mode} />` : answer.isLoading ? null : html`<${Empty}>No nodes.<//>`}
     <//>
@@ -134,7 +129,8 @@ export default function Nodes({ who, query }) {
         head=${isNarrow ? html`<span role="columnheader" class="off-screen">Node</span>` : heads.map((title, place) => html`<span role="columnheader" key=${title} class=${place > 3 && place < 7 ? "right" : null}>${title || html`<span class="off-screen">Chosen</span>`}</span>`)}
         row=${(node, at, place) => html`<${Row} key=${node.id} draw=${drawRow} ...${{ node, at, place, isNarrow, choose, canOrder }} isChosen=${chosen.has(node.id)} />`} />
     </div>
-    <${CommandLine} line=${text ? `lattice nodes ${text}` : "lattice nodes"} />
+    <${Rest} answer=${answer.data} what="nodes" />
+    <${CommandLine} line=${text ? `lattice nodes ${shell(text)}` : "lattice nodes"} />
     ${isDraining ? html`<${DrainDialog} names=${picked.map((node) => node.id)} onClose=${() => setDraining(false)} onDone=${() => (setChosen(new Set()), answer.reload())} />` : null}
   </main>`;
 }

@@ -1,9 +1,10 @@
 // One service: its instances and where each of them listens.
 import { at, get, post } from "../api.js";
-import { onChange } from "../events.js";
+import { useChanges } from "../events.js";
 import { shell } from "../format.js";
 import { CommandLine, Empty, Facts, Heading, Problem, Section, State } from "../parts/basics.js";
-import { html, useAnswer, useEffect, useInterval, useRef, useState } from "../ui.js";
+import { Sheet } from "../parts/sheet.js";
+import { html, useAnswer, useInterval, useState } from "../ui.js";
 import { readiness } from "./services.js";
 
 export default function Service({ rest }) {
@@ -11,13 +12,7 @@ export default function Service({ rest }) {
   const { data: service, error, reload } = useAnswer(() => get(at("services", name), { tenant }), [tenant, name]);
   const [link, setLink] = useState("");
   const [refused, setRefused] = useState(null);
-  const soon = useRef(0);
-  useEffect(() => {
-    const stop = onChange((change) => {
-      if (["service", "allocation", "gap"].includes(change.what)) soon.current ||= setTimeout(() => ((soon.current = 0), reload()), 1000);
-    });
-    return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
-  }, [name]);
+  useChanges((change) => ["service", "allocation"].includes(change.what), reload, 1000);
   useInterval(reload, 5000);
   const open = async () => {
     setRefused(null);
@@ -31,11 +26,9 @@ export default function Service({ rest }) {
     <${Problem} error=${refused ?? error} />
     ${link ? html`<div class="note" role="status">Good once and for a minute: <a href=${link} target="_blank" rel="noopener noreferrer" onClick=${() => setLink("")}>the page of ${service.name}</a></div>` : null}
     <${Section} title="Facts"><${Facts} rows=${[["Tenant", service.tenant], ["User", service.user], ["Allocations", html`${service.allocations.map((id, place) => html`${place ? ", " : ""}<a href=${`/allocations/${id}`}>${id}</a>`)}`], ["Open to you", service.shared ? "yes" : "no"]]} /><//>
-    <${Section} title="Instances">${service.endpoints.length ? html`<div class="scroll-x"><table class="plain">
-      <thead><tr><th>Endpoint</th><th>Ready</th><th>Node</th><th>Allocation</th><th class="right">Run</th></tr></thead>
-      <tbody>${service.endpoints.map((each) => html`<tr key=${`${each.id}/${each.node}`}><td><code>${each.port ? `${each.node}:${each.port}` : "port not known yet"}</code></td><td><${State} state=${each.ready ? "Ready" : "Pending"} /></td>
-        <td><a href=${`/nodes/${each.node}`}>${each.node}</a></td><td><a href=${`/allocations/${each.id}`}>${each.id}</a></td><td class="right">${each.run}</td></tr>`)}</tbody>
-    </table></div>` : html`<${Empty}>No instance runs.<//>`}<//>
+    <${Section} title="Instances">${service.endpoints.length ? html`<${Sheet} heads=${["Endpoint", "Ready", "Node", "Allocation", ["Run", "right"]]}
+      rows=${service.endpoints.map((each) => [`${each.id}/${each.node}`, html`<code>${each.port ? `${each.node}:${each.port}` : "port not known yet"}</code>`, html`<${State} state=${each.ready ? "Ready" : "Pending"} />`,
+        html`<a href=${`/nodes/${each.node}`}>${each.node}</a>`, html`<a href=${`/allocations/${each.id}`}>${each.id}</a>`, each.run])} />` : html`<${Empty}>No instance runs.<//>`}<//>
     <${CommandLine} line=${link ? `lattice service open ${shell(service.name)}` : `lattice service show ${shell(service.name)}`} />
   </main>`;
 }

@@ -1,26 +1,36 @@
 // A form for a submission: checked by the server before it is sent, and shown as the script that does the same.
 import { at, get, post } from "../api.js";
-import { plural } from "../format.js";
+import { plural, shell } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Field, Heading, Problem, Section, Time } from "../parts/basics.js";
 import { go } from "../router.js";
-import { asForm, asRequest, asScript, BLANK, TEMPLATES } from "../submission.js";
+import { asForm, asRequest, asScript, BLANK, TEMPLATES, unsaid } from "../submission.js";
 import { html, useAnswer, useEffect, useState } from "../ui.js";
 
 const DRAFT = "lattice-draft"; // kept through a login
 
+// The allocation, and the indices of its tasks.
+async function again(id) {
+  const found = await get(at("allocations", id), { details: true });
+  if (found.task_index !== null && found.task_index !== undefined) return [found, [found.task_index]];
+  if (!found.tasks) return [found, []];
+  const { items } = await get("/allocations", { group: found.id, all: true, limit: 10_000 });
+  return [found, items.map((task) => task.task_index).sort((one, other) => one - other)];
+}
+
 function useForm(from) {
   const [form, setForm] = useState(() => ({ ...BLANK, ...JSON.parse(sessionStorage.getItem(DRAFT) ?? "{}") }));
   const [error, setError] = useState(null);
+  const [lost, setLost] = useState([]);
   const set = (changes) => setForm((before) => {
     const next = { ...before, ...changes };
     sessionStorage.setItem(DRAFT, JSON.stringify(next));
     return next;
   });
   useEffect(() => {
-    if (from) get(at("allocations", from), { details: true }).then((found) => set(asForm(found)), setError);
+    if (from) again(from).then(([found, indices]) => (set(asForm(found, indices)), setLost(unsaid(found))), setError);
   }, [from]);
-  return { form, set, error };
+  return { form, set, error, lost };
 }
 
 const Outlook = ({ found }) => html`<div class="note" role="status">
@@ -33,7 +43,7 @@ const Outlook = ({ found }) => html`<div class="note" role="status">
 </div>`;
 
 export default function Submit({ query }) {
-  const { form, set, error: missing } = useForm(query.get("from"));
+  const { form, set, error: missing, lost } = useForm(query.get("from"));
   const [checked, setChecked] = useState(null);
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
@@ -65,11 +75,12 @@ export default function Submit({ query }) {
   const script = asScript(form);
   return html`<main>
     <${Heading} title="Submit" sub=${query.get("from") ? `Again, as ${query.get("from")}` : null}>
-      <select aria-label="Template" value="" onChange=${(event) => TEMPLATES[event.target.value] && set({ ...BLANK, ...TEMPLATES[event.target.value] })}>
+      <select aria-label="Template" value="" onChange=${(event) => Object.hasOwn(TEMPLATES, event.target.value) && set({ ...BLANK, ...TEMPLATES[event.target.value] })}>
         <option value="">Begin with a template …</option>${Object.keys(TEMPLATES).map((name) => html`<option key=${name}>${name}</option>`)}
       </select>
     <//>
     <${Problem} error=${missing} />
+    ${lost.length ? html`<div class="note" role="status"><p>This form does not repeat: ${lost.join(", ")}.</p><p class="quiet">The command does: <code>lattice resubmit ${query.get("from")}</code></p></div>` : null}
     <form onSubmit=${(event) => (event.preventDefault(), send(false))}>
       <div class="pair"><div>
         <${Section} title="Work"><div class="fields">
@@ -102,7 +113,7 @@ export default function Submit({ query }) {
       </div>
       <div>
         <${Section} title="The script it makes"><pre class="text" tabindex="0" aria-label="Script">${script}</pre>
-          <${CommandLine} line=${`lattice submit ${form.name.trim() ? `${form.name.trim().replace(/\W+/g, "-")}.sh` : "script.sh"}`} />
+          <${CommandLine} line=${`lattice submit ${form.name.trim() ? `${form.name.trim().replace(/\W+/g, "-")}.sh` : "script.sh"}${form.scriptArgs.map((each) => ` ${shell(each)}`).join("")}`} />
         <//>
         <${Section} title="Check and submit">
           <p class="quiet">A check asks the scheduler what would become of it, and changes nothing.</p>

@@ -1,20 +1,22 @@
 // Nodes over time: past, running to the limit, predicted starts, reservations.
 import { get, now } from "../api.js";
-import { onChange } from "../events.js";
-import { moment, plural } from "../format.js";
+import { useChanges } from "../events.js";
+import { moment, plural, shell } from "../format.js";
 import { barAt, draw, layOut, rowHeight, totalHeight } from "../gantt.js";
 import { expand } from "../node_sets.js";
 import { CommandLine, Heading, Problem, State, Time } from "../parts/basics.js";
+import { Sheet } from "../parts/sheet.js";
 import { go, setQuery } from "../router.js";
-import { html, useAnswer, useEffect, useInterval, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
+import { html, useAnswer, useInterval, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 
 const SPANS = { "1h": 1, "6h": 6, "24h": 24, "7d": 168 };
 const HOUR = 3_600_000;
 const ROOM = 560;
+const FARTHEST = 10_000;
 
 function useSpan(query) {
-  const name = query.get("span") in SPANS ? query.get("span") : "6h";
-  const shift = Number(query.get("shift")) || 0; // in halves of the span
+  const name = Object.hasOwn(SPANS, query.get("span")) ? query.get("span") : "6h";
+  const shift = Math.max(-FARTHEST, Math.min(FARTHEST, Math.trunc(Number(query.get("shift"))) || 0)); // in halves of the span
   const half = (SPANS[name] * HOUR) / 2;
   const [middle, setMiddle] = useState(now());
   useInterval(() => setMiddle(now()), 10_000);
@@ -65,11 +67,9 @@ function Chart({ view, span }) {
 
 const tasksOf = (bar) => `${plural(bar.tasks, "task")}${bar.failed ? `, ${bar.failed} failed` : ""}`;
 
-const Table = ({ view }) => html`<details><summary>As a table</summary><div class="scroll-x"><table class="plain">
-  <thead><tr><th>Start</th><th>End</th><th>Allocation</th><th>User</th><th>Kind</th><th>Nodes</th></tr></thead>
-  <tbody>${view.bars.slice(-500).reverse().map((bar) => html`<tr key=${bar.id + bar.start + bar.nodes + bar.kind}><td><${Time} at=${bar.start} /></td><td>${bar.end ? html`<${Time} at=${bar.end} />` : "no limit"}</td>
-    <td><a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}${bar.tasks ? html` <span class="quiet">${tasksOf(bar)}</span>` : null}</td><td>${bar.user}</td><td>${bar.kind}</td><td>${bar.nodes}</td></tr>`)}</tbody>
-</table></div></details>`;
+const Table = ({ view }) => html`<details><summary>As a table</summary><${Sheet} heads=${["Start", "End", "Allocation", "User", "Kind", "Nodes"]}
+  rows=${view.bars.slice(-500).reverse().map((bar) => [bar.id + bar.start + bar.nodes + bar.kind, html`<${Time} at=${bar.start} />`, bar.end ? html`<${Time} at=${bar.end} />` : "no limit",
+    html`<a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}${bar.tasks ? html` <span class="quiet">${tasksOf(bar)}</span>` : null}`, bar.user, bar.kind, bar.nodes])} /></details>`;
 
 export default function Timeline({ query, who }) {
   const { name, shift, window: span } = useSpan(query);
@@ -79,11 +79,7 @@ export default function Timeline({ query, who }) {
   const slot = Math.round(span.from / 60_000);
   const ask = () => get("/timeline", { since: new Date(span.from).toISOString(), until: new Date(span.to).toISOString(), nodes, user: isOwn ? who.user : "", tasks: isApart || "" });
   const { data, error, reload } = useAnswer(ask, [slot, name, nodes, isOwn, isApart]);
-  const soon = useRef(0);
-  useEffect(() => {
-    const stop = onChange((change) => change.what !== "setting" && (soon.current ||= setTimeout(() => ((soon.current = 0), reload()), 1500)));
-    return () => (stop(), clearTimeout(soon.current), (soon.current = 0));
-  }, []);
+  useChanges((change) => change.what !== "setting", reload, 1500);
   return html`<main class="full">
     <${Heading} title="Timeline" sub=${data ? `${plural(data.nodes.length, "node")}, ${plural(new Set(data.bars.map((bar) => bar.id)).size, "allocation")}${data.left_out ? `; ${data.left_out} more are not drawn` : ""}` : "\u00a0"}>
       <form class="inline" onSubmit=${(event) => (event.preventDefault(), setQuery({ nodes: new FormData(event.target).get("nodes").trim() }))}>
@@ -101,6 +97,6 @@ export default function Timeline({ query, who }) {
     ${data ? html`<${Chart} view=${data} span=${span} />` : html`<div class="gantt"></div>`}
     <div class="legend timeline-legend"><span><i class="past"></i>ended</span><span><i class="failed"></i>failed</span><span><i class="running"></i>running, to its limit</span><span><i class="next"></i>predicted</span><span><i class="own"></i>yours</span><span><i class="reserved"></i>reserved</span><span><i class="closed"></i>maintenance</span></div>
     ${data ? html`<${Table} view=${data} />` : null}
-    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${nodes}` : ""}${isOwn ? ` --user=${who.user}` : ""}${isApart ? " --tasks" : ""}`} />
+    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${shell(nodes)}` : ""}${isOwn ? ` --user=${shell(who.user)}` : ""}${isApart ? " --tasks" : ""}`} />
   </main>`;
 }

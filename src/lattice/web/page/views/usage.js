@@ -2,6 +2,7 @@
 import { at, get } from "../api.js";
 import { clock, percent, plural } from "../format.js";
 import { CommandLine, Empty, Heading, Meter, Problem, Section } from "../parts/basics.js";
+import { Sheet } from "../parts/sheet.js";
 import { setQuery } from "../router.js";
 import { html, useAnswer } from "../ui.js";
 
@@ -33,9 +34,8 @@ function Report({ days }) {
   const rows = data ? [...data.rows, ...(data.rows.length > 1 ? [data.total] : [])] : [];
   return html`<${Section} title="Finished work" more=${html`<span class="quiet small">what was held and not used is waste</span>`}>
     <${Problem} error=${error} />
-    ${rows.length ? html`<div class="scroll-x"><table class="plain"><thead><tr><th>User</th><th class="right">Allocations</th><th class="right">Failed</th><th class="right">Node hours</th><th class="right">GPU hours</th><th class="right">Wait, median</th><th class="right">Wait, 95 %</th><th class="right">CPU used</th><th class="right">Memory used</th></tr></thead>
-      <tbody>${rows.map((row) => html`<tr key=${row.name + row.tenant}><td>${row.name}</td><td class="right">${row.allocations}</td><td class="right">${row.failed}</td><td class="right">${hours(row.node_hours)}</td><td class="right">${hours(row.gpu_hours)}</td>
-        <td class="right">${clock(row.wait_p50_s)}</td><td class="right">${clock(row.wait_p95_s)}</td><td class="right">${percent(row.cpu_efficiency)}</td><td class="right">${percent(row.memory_efficiency)}</td></tr>`)}</tbody></table></div>`
+    ${rows.length ? html`<${Sheet} heads=${["User", ["Allocations", "right"], ["Failed", "right"], ["Node hours", "right"], ["GPU hours", "right"], ["Wait, median", "right"], ["Wait, 95 %", "right"], ["CPU used", "right"], ["Memory used", "right"]]}
+      rows=${rows.map((row) => [row.name + row.tenant, row.name, row.allocations, row.failed, hours(row.node_hours), hours(row.gpu_hours), clock(row.wait_p50_s), clock(row.wait_p95_s), percent(row.cpu_efficiency), percent(row.memory_efficiency)])} />`
       : data ? html`<${Empty}>Nothing has ended in this time.<//>` : null}
   <//>`;
 }
