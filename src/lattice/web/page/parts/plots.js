@@ -19,6 +19,10 @@ export function shownAs(value, unit) {
   return `${rounded(value)} ${unit}`.trim();
 }
 
+// Steps of an axis of bytes: of their powers of two, as they are written.
+const DOUBLED = Array.from({ length: 50 }, (_, power) => 2 ** power);
+// The unit stands above the plot; only that of bytes is part of the figure.
+const axisText = (value, unit) => (unit.startsWith("bytes") || unit === "%" ? shownAs(value, unit) : String(Number(value.toPrecision(3))));
 const rounded = (value) => (Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(2))).toString();
 
 const timeOf = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -56,7 +60,7 @@ function Plot({ row, Plotter }) {
         y: { range: (_, low, high) => [0, Math.max(high, row.unit.startsWith("bytes") ? 1024 : 0.01) * 1.1] },
       },
       series: [{}, { stroke: colour("--accent"), width: 1.5, points: { show: row.points.length < 3 } }],
-      axes: [{ ...axis, size: 24, space: 64, values: (_, ticks) => ticks.map(timeOf) }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => shownAs(tick, row.unit)) }],
+      axes: [{ ...axis, size: 24, space: 64, values: (_, ticks) => ticks.map(timeOf) }, { ...axis, size: 68, ...(row.unit.startsWith("bytes") ? { incrs: DOUBLED } : {}), values: (_, ticks) => ticks.map((tick) => axisText(tick, row.unit)) }],
     };
     const plot = new Plotter(options, columns(row.points), box.current);
     const watcher = new ResizeObserver(() => plot.setSize({ width: box.current.clientWidth, height: TALL }));

@@ -28,7 +28,7 @@ export function Rows({ rows, height, label, head, row, onEnd, total, onKey, curs
       box.current.scrollTop = place + 2 * height - box.current.clientHeight;
     }
   }, [cursor, height]);
-  return html`<div class="rows" style=${{ maxHeight: `${Math.max(2, rows.length) * height + 36}px` }}>
+  return html`<div class="rows" style=${{ maxHeight: `${Math.max(2, rows.length) * height + 34}px` }}>
     <div class="rows-scroll" ref=${box} onScroll=${measure} tabindex="0" onKeyDown=${onKey} role="table" aria-label=${label} aria-rowcount=${(total ?? rows.length) + 1}>
       <div role="rowgroup" class="rows-head"><div class="row head" role="row" aria-rowindex="1">${head}</div></div>
       <div role="rowgroup" class="rows-body" style=${{ height: `${rows.length * height}px` }}>
