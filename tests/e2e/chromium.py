@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from lattice.testing import LocalCluster
 from lattice.web.files import is_installed
@@ -88,16 +88,20 @@ class Person:
         self.page.wait_for_selector("main:not([aria-busy])")
         return self.page
 
-    def answers(self) -> list[Response]:
-        """What the API answers from now on, in the order of the answers; streams, which do not end, are left out."""
-        found: list[Response] = []
+    def keep_answers(self) -> None:
+        """From the next page on, `answers` knows what the API answered to it."""
+        self.page.add_init_script(
+            """window.answers = []; const ask = window.fetch; window.fetch = async (...given) => {
+              const answer = await ask(...given);
+              if (answer.headers.get("content-type")?.startsWith("application/json"))
+                answer.clone().text().then((text) => window.answers.push([answer.url, text]), () => {});
+              return answer;
+            };"""
+        )
 
-        def keep(response: Response) -> None:
-            kind = response.headers.get("content-type", "")
-            if "/api/v1/" in response.url and kind.startswith("application/json"):
-                found.append(response)
-
-        self.page.on("response", keep)
+    def answers(self) -> list[tuple[str, str]]:
+        """Addresses and answers, streams left out."""
+        found: list[tuple[str, str]] = self.page.evaluate("window.answers")
         return found
 
     def barriers(self) -> list[str]:

@@ -88,6 +88,8 @@ def _bad(*fields: tuple[str, object]) -> dict[str, object]:
         (_bad(("nodes", "n[1-")), "as names of nodes"),
         (_bad(("tenants", ["nobody"])), 'unknown tenant "nobody"'),
         (_bad(("name", "")), "name: is empty"),
+        (_bad(("name", "a/b")), "cannot be part of an address"),
+        (_bad(("name", "..")), "cannot be part of an address"),
         (_bad(("color", "red")), 'unknown field "color"'),
     ],
 )

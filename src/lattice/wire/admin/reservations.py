@@ -78,7 +78,7 @@ def reservation_of(wanted: ReservationFields) -> AdvanceReservation:
     if until and not repeat_s:
         raise BadField("until", "only a reservation that repeats has a last time", hint='give "repeat" as well')
     return AdvanceReservation(
-        name=check_name(wanted.name, "name"),
+        name=_name(wanted.name),
         start_at=start_at,
         end_at=_end(wanted, start_at),
         nodes=node_names(wanted.nodes, "nodes"),
@@ -88,6 +88,13 @@ def reservation_of(wanted: ReservationFields) -> AdvanceReservation:
         until=until,
         reason=check_line(wanted.reason, "reason", MAX_REASON),
     )
+
+
+def _name(text: str) -> str:
+    """It is a part of the reservation's address, so it cannot be one that addresses take apart."""
+    if "/" in text or text in (".", ".."):
+        raise BadField("name", f'"{text[:60]}" cannot be part of an address', hint="leave out slashes")
+    return check_name(text, "name")
 
 
 def _end(wanted: ReservationFields, start_at: int) -> int:
