@@ -349,3 +349,21 @@ def test_what_follows_a_checkpoint_is_part_of_a_snapshot() -> None:
     copy = decode_state_chunks(encode_state_chunks(world.state.frozen_view()))
     assert copy.digest() == world.state.digest()
     assert copy.allocations[low].checkpoints == world[low].checkpoints
+
+
+def test_a_run_that_ends_while_it_writes_leaves_an_incomplete_checkpoint() -> None:
+    world = world_with_root()
+    number = victim(world, "n1", requeue=RequeuePolicy.ALWAYS, max_requeue=3)
+    world.must(cmd.RequestCheckpoint(number=number))
+    world.ended(number, "n1", cause=Cause.EXIT, exit_code=1)
+    known = world[number].checkpoints
+    assert (known.open, known.failures, known.newest) == (None, 1, None)
+    assert known.failed is not None
+
+
+def test_work_that_only_starts_is_stopped_at_once_by_an_urgent_drain() -> None:
+    world = world_with_root()
+    number = world.submit(checkpoint=WAY)
+    world.place(number, "n1")
+    world.must(cmd.DrainNode(node="n1", reason="fan", urgent=True))
+    assert (world[number].state, world[number].checkpoints.open) == (A.STOPPING, None)

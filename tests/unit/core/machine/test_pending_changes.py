@@ -4,8 +4,10 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.core.model.work.dependencies import Condition, Dependency
 from lattice.core.model.work.revisions import Revision
+from tests.unit.core.machine.test_dags import member, submit
 from tests.unit.core.machine.world import World
 
 
@@ -89,3 +91,32 @@ def test_a_dependency_that_cannot_be_is_refused() -> None:
 def test_a_walltime_is_positive(walltime_s: int) -> None:
     world = World()
     assert "must be positive" in world.refused(change(world.submit(), walltime_s=walltime_s)).message
+
+
+def test_what_a_member_of_a_dag_waits_for_is_the_dags_to_say() -> None:
+    world = World()
+    _, members = submit(world, member(world, "first"), member(world, "second", "first"))
+    said = world.refused(change(members["second"], depends_on=()))
+    assert "belongs to a DAG" in said.message
+
+
+def test_nothing_comes_to_wait_for_itself_through_a_dag_or_the_task_of_a_group() -> None:
+    world = World()
+    other = world.submit()
+    flow, _ = submit(world, member(world, "only"))
+    whole = ((Dependency(number=flow.number, condition=Condition.SUCCESS, is_dag=True),),)
+    world.must(change(other, depends_on=whole))
+    assert world[other].waits_for
+    number = world.submit()
+    group = world.submit(tasks=((0, 1, 1),))
+    world.must(change(group, depends_on=after(number)))
+    assert "would wait for itself" in world.refused(change(number, depends_on=after(group + 1))).message
+
+
+def test_a_task_that_waits_again_does_not_come_to_wait_for_its_group() -> None:
+    world = World()
+    group = world.submit(tasks=((0, 1, 1),), requeue=RequeuePolicy.ALWAYS, max_requeue=3)
+    world.place(group + 1, "n1")
+    world.ended(group + 1, "n1", seq=1, exit_code=1)
+    assert world[group + 1].is_waiting
+    assert "would wait for itself" in world.refused(change(group + 1, depends_on=after(group))).message

@@ -1,6 +1,6 @@
 """Advance and maintenance reservations: nothing runs into one that does not admit it."""
 
-from lattice.core.machine.commands import SetReservation
+from lattice.core.machine.commands import DeleteReservation, SetReservation
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
@@ -74,4 +74,12 @@ def test_a_reservation_that_is_over_closes_nothing() -> None:
     world = reserved_world()
     world.now += 3 * HOUR
     number = world.submit(walltime_s=9000)
+    assert list(nodes_of(world.plan())) == [number]
+
+
+def test_one_that_was_deleted_keeps_nothing_from_starting() -> None:
+    world = reserved_world()
+    number = world.submit(walltime_s=4 * 3600)
+    assert not world.plan().placements
+    world.do(DeleteReservation(name="upkeep"))
     assert list(nodes_of(world.plan())) == [number]

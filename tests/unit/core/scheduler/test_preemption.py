@@ -1,5 +1,7 @@
 """Whom a plan takes for work of a higher class, whom it spares, and for whom the freed nodes are kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from lattice.core.machine.commands import (
@@ -14,9 +16,10 @@ from lattice.core.machine.commands import (
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Demands, NodeSharing, Preemption, Tenant
 from lattice.core.model.work.allocations import AllocationState, Cause, Hold, PartPhase, Request
-from lattice.core.model.work.evictions import VictimPhase
+from lattice.core.model.work.evictions import Eviction, VictimPhase
+from lattice.core.scheduler.plan import plan as make_plan
 from lattice.core.scheduler.proposals import Plan
-from tests.unit.core.scheduler.world import HOUR, NOON, FirstCome, nodes_of
+from tests.unit.core.scheduler.world import HOUR, NOON, FirstCome, nodes_of, reason
 
 MINUTE = 60_000
 
@@ -372,3 +375,39 @@ def test_what_is_kept_is_not_promised_to_others_either() -> None:
     kept = {each.number: each for each in plan.reservations}
     assert kept[short].start_at >= kept[high].start_at + HOUR
     assert Share(node="n1") in world.state.evictions.records[high].shares
+
+
+def test_a_second_of_the_same_shape_takes_nobody_when_the_first_uses_up_what_its_tenant_may_have() -> None:
+    world = Busy(8)
+    for index in range(1, 9):
+        world.running(f"n{index}")
+    world.set_tenant("small", max_nodes=1)
+    world.later()
+    first, second = (world.submit(tenant="small", preemption_class=9) for _ in range(2))
+    assert list(victims_of(world.run_cycle())) == [first]
+    assert not world.run_cycle().takings
+    assert world.state_of(second) is AllocationState.PENDING
+
+
+def test_nodes_stay_kept_for_work_whose_tenant_comes_to_its_limit_meanwhile() -> None:
+    world = Busy(1)
+    world.set_tenant("other")
+    low = world.running("n1", tenant="other")
+    world.later()
+    high = world.submit(preemption_class=9)
+    world.run_cycle()
+    world.set_tenant(max_concurrent_allocations=0)
+    world.stopped(low)
+    plan = world.run_cycle()
+    assert not plan.placements
+    assert reason(plan, high) == "waiting for quota headroom: tenant default runs 0 of 0 allocations"
+    world.set_tenant(max_concurrent_allocations=1)
+    assert nodes_of(world.run_cycle()) == {high: ("n1",)}
+
+
+def test_what_is_kept_for_work_that_is_not_in_the_queue_keeps_nothing() -> None:
+    world = Busy(1)
+    number = world.submit()
+    gone = Eviction(number=number + 1, run=1, victims=(), shares=(Share(node="n1"),), at=world.now)
+    made = make_plan(replace(world.snapshot(), evictions=(gone,)), {}, world.now)
+    assert nodes_of(made) == {number: ("n1",)}

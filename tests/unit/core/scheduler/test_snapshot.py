@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from lattice.core.cycle import Cycle
+from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
+from lattice.core.model.site.tenants import Demands, Lending, Lends, Vcluster
 from lattice.core.scheduler.tables.snapshot import id_order
 from tests.unit.core.scheduler.world import World
 
@@ -37,3 +40,10 @@ def test_those_who_wait_are_counted_by_vcluster_with_their_tasks() -> None:
     world.submit()
     world.submit()
     assert world.snapshot().waiting() == {"default": 2}
+
+
+def test_a_node_that_is_put_without_a_moment_is_not_known_to_be_idle() -> None:
+    cycle = Cycle()
+    cycle.put_vcluster(Vcluster(name="home", nodes=("n1",), demands=Demands(lending=Lending(lends=Lends.IDLE))))
+    cycle.put_node(Node(id="n1", hardware=Hardware(cpus=4, memory_mb=0), state=NodeState.READY))
+    assert cycle.snapshot().idle_since == {}
