@@ -22,7 +22,7 @@ from bench.drawing import page_drawing
 from bench.evicting import evictions
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
-from bench.forwarding import forwarding
+from bench.forwarding import forwarding, starts_beside_tunnel
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.hostile import endless_heads, half_sent, longest_hold
@@ -60,6 +60,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "start-latency": start_latency,
     "short-rate": short_rate,
     "forwarding": forwarding,
+    "start-beside-tunnel": starts_beside_tunnel,
     "staging": staging,
     "service-gateway": service_gateway,
     "evictions": evictions,

@@ -36,6 +36,7 @@ FIGURES = (
     Figure("start_p99_ms", "submission sent to process started, idle cluster, p99", "ms", 300),
     Figure("short_rate", "500 one-node allocations of `true` on 4 nodes", "/s", 150, 300, at_least=True),
     Figure("forward_mb_s", "200 MB through `lattice forward`", "MB/s", 100, 300, at_least=True),
+    Figure("start_beside_tunnel", "submission to process p99 beside a forward at full speed, times idle", "x", 3, 1.5),
     Figure("staging_large", "staging 64 x 16 MiB: bytes/s against `cp -r`", "x", 0.5, 0.9, at_least=True),
     Figure("staging_small", "staging 10,000 x 4 KiB: bytes/s against `cp -r`", "x", 0.3, 0.6, at_least=True),
     Figure("staging_s3", "1 GiB from S3: time against boto3's transfer", "x", 1.2, 1.0),

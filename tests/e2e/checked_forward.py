@@ -56,10 +56,10 @@ class CheckedForward:
 
     def cut(self, kill: Callable[[], object]) -> bool:
         """Kills something in the middle of a connection; whether this side saw a reset."""
-        got, is_reset = b"", False
-        is_killed = threading.Event()
+        got = b""
+        is_killed, is_reset = threading.Event(), threading.Event()
         with self._connected() as connection:
-            sender = threading.Thread(target=_send, args=(connection, is_killed))
+            sender = threading.Thread(target=_send, args=(connection, is_killed, is_reset))
             sender.start()
             try:
                 while piece := connection.recv(1 << 14):
@@ -68,14 +68,14 @@ class CheckedForward:
                         is_killed.set()
                     got += piece
             except ConnectionResetError:
-                is_reset = True
+                is_reset.set()
             is_killed.set()
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             sender.join()
         assert BEFORE <= len(got) < len(SENT), "it was cut in the middle"
         assert SENT.startswith(got)
-        return is_reset
+        return is_reset.is_set()
 
     def check_next(self) -> None:
         """The next connection carries everything, and ends regularly."""
@@ -106,12 +106,19 @@ class CheckedForward:
         return socket.create_connection(("127.0.0.1", self._local), timeout=60)
 
 
-def _send(connection: socket.socket, is_killed: threading.Event) -> None:
-    """The last part only after the kill: buffers on the way could hold everything, and nothing would be cut off."""
-    with contextlib.suppress(OSError):
+def _send(connection: socket.socket, is_killed: threading.Event, is_reset: threading.Event) -> None:
+    """The last part only after the kill: buffers on the way could hold everything, and nothing would be cut off.
+
+    The kernel tells of a reset once: who reads sees an end when it was told here.
+    """
+    try:
         connection.sendall(SENT[:HELD_BACK])
         is_killed.wait()
         connection.sendall(SENT[HELD_BACK:])
+    except ConnectionResetError:
+        is_reset.set()
+    except OSError:
+        pass
 
 
 @contextlib.contextmanager

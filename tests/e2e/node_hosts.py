@@ -28,6 +28,10 @@ class NodeHosts(HostCluster):
         program = ["/bin/sh", "-c", f"cat >> {self.directory}/rebooted"]
         return {**super()._config(name, token), "node": {"reboot_program": program}}
 
+    def environment(self) -> dict[str, str]:
+        """Commands do not find servers on other hosts by themselves."""
+        return {**super().environment(), "LATTICE_API_URL": self.api_url, "LATTICE_TOKEN": self.token}
+
     @property
     def rebooted(self) -> list[str]:
         """The nodes that the site's program was told to reboot."""

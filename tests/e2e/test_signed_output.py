@@ -5,15 +5,19 @@ import hashlib
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from lattice.integrations.s3.store import Bucket, BucketStore
 from lattice.testing import LocalCluster, eventually
 from lattice.wire.files.chunks import place_of, unpack
+from tests.conftest import require_program
+from tests.e2e.quorum_load import kill_both, wait_healthy
 from tests.s3_server import S3Server, running_s3
 
 pytestmark = pytest.mark.e2e
@@ -92,7 +96,12 @@ def cluster(bucket: Bucket, relay: Relay, tmp_path_factory: pytest.TempPathFacto
     secret = tmp_path_factory.mktemp("key") / "secret"
     secret.write_text("test")
     secret.chmod(0o600)
-    settings = {
+    with LocalCluster(nodes=1, settings=in_bucket(bucket, relay, secret)) as made:
+        yield made
+
+
+def in_bucket(bucket: Bucket, relay: Relay, secret: Path) -> dict[str, str]:
+    return {
         "object_store.directory": "''",
         "object_store.bucket": bucket.name,
         "object_store.endpoint": f"http://127.0.0.1:{relay.port}",
@@ -100,8 +109,6 @@ def cluster(bucket: Bucket, relay: Relay, tmp_path_factory: pytest.TempPathFacto
         "object_store.key_secret": f"file://{secret}",
         "object_store.timeout": "3s",
     }
-    with LocalCluster(nodes=1, settings=settings) as made:
-        yield made
 
 
 def stored(bucket: Bucket, allocation: str, stream: str) -> bytes:
@@ -185,3 +192,57 @@ def test_the_output_of_a_step_is_in_the_store_with_its_ranks_and_outlives_its_no
     shutil.rmtree(cluster.directory / "agents" / "n1" / "steps" / f"{name[1:]}.1.0")
     shown = cluster.cli("logs", name, "--step", "0", "--rank", "1")
     assert (shown.stdout, shown.stderr) == ("rank 1\n", "bad\n")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(480)
+def test_a_store_that_is_away_for_a_minute_costs_no_byte_while_leader_servers_and_agent_die(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    """Three servers; output comes all the time, and chunks are on their way when each of them is killed."""
+    require_program("etcd")
+    bucket, way = s3.make_bucket("minute"), Relay(s3.port)
+    secret, stop = tmp_path / "secret", tmp_path / "stop"
+    tmp_path.chmod(0o755)
+    secret.write_text("test")
+    secret.chmod(0o600)
+    script = (
+        "import os, sys, time\nn = 0\n"
+        f"while not os.path.exists({str(stop)!r}):\n"
+        "    print('line', n, 'x' * 90)\n    print('err', n, file=sys.stderr)\n    n += 1\n"
+        "    time.sleep(0.001)\nprint('last', n)\n"
+    )
+    with LocalCluster(nodes=1, servers=3, settings=in_bucket(bucket, way, secret)) as servers:
+        name = str(servers.submit(["python3", "-u", "-c", script])["id"])
+        servers.wait_state(name, "Running")
+
+        def await_more() -> None:
+            size = len(stored(bucket, name, "stdout"))
+            eventually(lambda: len(stored(bucket, name, "stdout")) > size, "a further chunk", within_s=90)
+
+        await_more()
+        for _ in range(2):
+            kill_both(servers, servers.leader())
+            await_more()
+            wait_healthy(servers)
+        for server in servers.urls:
+            servers.kill("server", server)
+            await_more()
+            wait_healthy(servers)
+        servers.wait_replaced(servers.kill("agent"))
+        await_more()
+        way.cut()
+        time.sleep(60)  # the promise is about a minute
+        way.mend()
+        await_more()
+        stop.touch()
+        ended = servers.wait_end(name, within_s=90)
+        assert (ended["state"], ended["message"]) == ("Completed", "")
+        count = int(servers.logs(name).rpartition("last ")[2])
+        out = b"".join(b"line %d %s\n" % (number, b"x" * 90) for number in range(count)) + b"last %d\n" % count
+        err = b"".join(b"err %d\n" % number for number in range(count))
+        for stream, wanted in (("stdout", out), ("stderr", err)):
+            found = eventually(partial(_whole, bucket, name, stream, len(wanted)), f"all of {stream}", within_s=60)
+            assert found == wanted, stream
+        assert servers.logs(name).encode() == out
+    way.close()

@@ -199,6 +199,18 @@ def test_a_terminal_is_given_to_the_task(shell: Shell) -> None:
     os.close(master)
 
 
+def test_a_terminal_in_a_job_starts_at_once_though_a_step_has_all_its_cpus(shell: Shell) -> None:
+    number = shell.run("salloc -N 1 -c 4 --no-shell").stderr.split()[-1]
+    holding = shell.begin("srun", "--jobid", number, "-c", "4", "sh", "-c", "echo holds; exec sleep 600")
+    assert holding.stdout is not None
+    assert holding.stdout.readline() == "holds\n"
+    done = shell.run(f"srun --jobid {number} --pty sh -c 'test -t 1; echo $? of $SLURM_JOB_ID; exit 5'")
+    assert (done.returncode, f"0 of {number}" in done.stdout) == (5, True), done
+    assert holding.poll() is None
+    shell.run(f"scancel {number}")
+    holding.communicate(timeout=30)
+
+
 def test_salloc_runs_a_command_with_the_jobs_variables(shell: Shell) -> None:
     done = shell.run("salloc -N 2 sh -c 'echo $SLURM_JOB_ID $SLURM_JOB_NUM_NODES; srun -l echo hi; exit 4'")
     assert done.returncode == 4
