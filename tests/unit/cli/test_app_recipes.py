@@ -85,6 +85,7 @@ def test_the_script_leaves_port_and_token_for_the_user_alone(tmp_path: Path, mon
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     again = started(script_of(recipe)).stdout.split()
     assert again[1] != said[1]
+    assert 20_000 <= int(again[0]) < 32_768, "no connection that goes out can take it"
     missing = started(script_of(Recipe(command="true", programs=["nope"])))
     assert (missing.returncode, "not installed here: nope" in missing.stderr) == (catalogue.MISSING, True)
     file.parent.rename(tmp_path / "elsewhere")

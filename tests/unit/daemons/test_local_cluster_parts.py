@@ -240,9 +240,11 @@ def test_children_get_paths_and_no_secrets(layout: Layout, monkeypatch: pytest.M
 
 
 def test_a_cluster_of_an_earlier_release_gets_what_this_one_can_do(layout: Layout) -> None:
-    place = commands.ServerPlace(name="server", rest=1, grpc=2)
+    place = commands.ServerPlace(name="server", rest=1, grpc=2, proxy=3)
     commands.write_server_config(layout, place, [place], "")
-    assert yaml.safe_load(layout.config_of("server").read_text())["upgrade"] == {"auto_finalize": True}
+    written = yaml.safe_load(layout.config_of("server").read_text())
+    assert written["upgrade"] == {"auto_finalize": True}
+    assert written["api"]["proxy_listen"] == "127.0.0.1:3", "pages keep their address when the server is replaced"
 
 
 def test_the_default_folder_follows_the_environment() -> None:

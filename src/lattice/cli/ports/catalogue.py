@@ -24,6 +24,7 @@ KEY = "LATTICE_APP_KEY"  # made with each submission; releases before 0.2 made n
 FIND = f'until [ -s "{FOLDER}/app" ]; do sleep 0.2; done; cat "{FOLDER}/app"'
 MISSING = 127
 
+# Its port is below those that the kernel gives to connections going out (32768 and above): one of them could take it before it is bound.
 _SCRIPT = """set -eu
 umask 077
 dir="{folder}"
@@ -37,8 +38,8 @@ for program in {programs}; do
 done
 [ -n "$found" ] || {{ echo "lattice: not installed here:" {programs} >&2; exit {missing}; }}
 while :; do
-  port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 40000))
-  grep -qs ":$(printf %04X "$port") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6 || break
+  port=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 12000))
+  grep -qs "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$port") " /proc/net/tcp /proc/net/tcp6 || break
 done
 token=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \\n')
 printf '%s %s\\n' "$port" "$token" >"$dir/app.new"

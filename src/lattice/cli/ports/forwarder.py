@@ -4,6 +4,7 @@ import contextlib
 import errno
 import selectors
 import socket
+import struct
 import threading
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ HERE = "127.0.0.1"
 # Ends of work are noticed between two connections, too.
 LOOK_EVERY_S = 15.0
 _BACKLOG = 128
+_RESET = struct.pack("ii", 1, 0)  # struct linger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,8 @@ class Forwarder:
         try:
             tunnel = client.connect_port(forward.allocation, forward.name or forward.port, node=forward.node)
         except LatticeError as error:
+            # A reset: nothing was carried, and an end would look like an empty answer.
+            local.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             local.close()
             self._complain(forward, error)
             if isinstance(error, ApiError):

@@ -35,6 +35,7 @@ class ServerPlace:
     name: str
     rest: int
     grpc: int
+    proxy: int = 0
     client: int = 0
     peer: int = 0
 
@@ -65,7 +66,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         "api": {
             "rest_listen": f"{HOST}:{place.rest}",
             "grpc_listen": f"{HOST}:{place.grpc}",
-            "proxy_listen": f"{HOST}:0",
+            "proxy_listen": f"{HOST}:{place.proxy}",
             "hmac_secret": f"file://{layout.secret}",
         },
         "object_store": {"directory": str(layout.objects)},

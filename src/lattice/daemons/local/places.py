@@ -16,10 +16,11 @@ def places(layout: Layout, options: Options) -> list[ServerPlace]:
     for number, name in enumerate(options.server_names()):
         rest = _port(options.rest_port, number, "--rest-port", taken)
         grpc = _port(options.grpc_port, number, "--grpc-port", taken)
+        proxy = _free(taken)
         client = peer = 0
         if options.servers > 1:
             client, peer = known.get(name) or (_free(taken), _free(taken))
-        found.append(ServerPlace(name=name, rest=rest, grpc=grpc, client=client, peer=peer))
+        found.append(ServerPlace(name=name, rest=rest, grpc=grpc, proxy=proxy, client=client, peer=peer))
     return found
 
 
