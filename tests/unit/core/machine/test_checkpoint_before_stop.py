@@ -5,6 +5,7 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
+from lattice.core.machine.folds.checkpoints import after_run
 from lattice.core.model.nodes.nodes import NodeState, Share
 from lattice.core.model.site.tenants import Demands, Lending, Lends, Vcluster
 from lattice.core.model.work.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent
@@ -367,3 +368,12 @@ def test_work_that_only_starts_is_stopped_at_once_by_an_urgent_drain() -> None:
     world.place(number, "n1")
     world.must(cmd.DrainNode(node="n1", reason="fan", urgent=True))
     assert (world[number].state, world[number].checkpoints.open) == (A.STOPPING, None)
+
+
+def test_the_end_of_a_run_leaves_no_checkpoint_open_whatever_came_before_it() -> None:
+    world = world_with_root()
+    number = victim(world, "n1")
+    world.must(cmd.RequestCheckpoint(number=number))
+    left = after_run(world[number], world.at)
+    assert (left.open, left.failures, left.newest) == (None, 1, None)
+    assert left.failed is not None
