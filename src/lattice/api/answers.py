@@ -1,7 +1,7 @@
-"""Answers that are not just one record under the usual status: another status, text or events that come piece by piece."""
+"""Answers: a page of a list, and what is not just one record under the usual status: another status, text or events piece by piece."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import msgspec
@@ -36,6 +36,13 @@ class TunnelAnswer:
     release: Callable[[], None] = lambda: None
 
 
+class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One page of a list; `next_cursor` is None on the last page."""
+
+    items: list[T]
+    next_cursor: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class OtherStatus(Generic[T]):
     """A record under another status than the operation's usual one."""
@@ -51,6 +58,14 @@ class Drawn(Generic[T]):
     answer: T
     media_type: str
     text: str
+
+
+@dataclass(slots=True)
+class Shared(Generic[T]):
+    """A record that several callers get. The first one whose wire is REST has it encoded for all of them."""
+
+    answer: T
+    encoded: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TunnelAnswer
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, Shared, TextAnswer, TunnelAnswer
 from lattice.api.operations.table import Operation
 from lattice.wire.shapes import NoShape, message_name
 
@@ -72,7 +72,7 @@ def answer_type(operation: Operation) -> Any:  # noqa: ANN401 - an annotation ca
 
 def _records(operation: Operation, said: Any) -> tuple[type[Struct], ...]:  # noqa: ANN401 - an annotation can be anything
     members = get_args(said) if get_origin(said) in (Union, types.UnionType) else (said,)
-    plain = (get_args(each)[0] if get_origin(each) in (OtherStatus, Drawn) else each for each in members)
+    plain = (get_args(each)[0] if get_origin(each) in (OtherStatus, Drawn, Shared) else each for each in members)
     found = tuple(dict.fromkeys(plain))
     for each in found:
         kind = get_origin(each) or each

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lattice.api.answers import Page, Shared
 from lattice.api.auth.membership import Memberships
 from lattice.api.gateway.tickets import Tickets
-from lattice.api.kept_listings import KeptListings
+from lattice.api.kept_listings import MAX_KEPT_PAGES, KeptListings, Stamp, is_long_page, is_long_text
 from lattice.api.login_discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
 from lattice.api.partitions import SlurmNames
@@ -45,6 +46,8 @@ from lattice.ports.site.retention import LogRetention
 from lattice.ports.site.submit_filter import SubmitFilter
 from lattice.ports.site.traces import SpanSink
 from lattice.ports.site.web_links import WebLinks
+from lattice.wire.slurm.commands import SlurmAnswer
+from lattice.wire.work.allocations import AllocationView
 
 
 class NodeLinks(AgentLinks, TelemetryLinks, Protocol):
@@ -104,7 +107,10 @@ class Services:
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
     rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
     slurm: SlurmNames = field(default_factory=SlurmNames)
-    listings: KeptListings = field(default_factory=KeptListings)
+    listings: KeptListings[SlurmAnswer] = field(default_factory=lambda: KeptListings(is_long_text))
+    pages: KeptListings[Shared[Page[AllocationView]]] = field(
+        default_factory=lambda: KeptListings(is_long_page, MAX_KEPT_PAGES)
+    )
     submit_filter: SubmitFilter | None = None
     images: ImageRegistry | None = None  # None where the site has none
     registries: ContainerRegistries | None = None  # None where users may name no registry
@@ -118,6 +124,11 @@ class Services:
     wall: Clock | None = None  # by which tokens end; None = the clock above
     feed: Feed = field(init=False)
     boot: str = field(init=False)
+
+    def stamp(self) -> Stamp:
+        """All that listings of records depend on: the log, the last plan, and the time, which is shown in seconds."""
+        status = self.scheduling.status()
+        return self.replica.applied_index, status.cycles, status.failed_cycles, self.clock.now_ms() // 1000
 
     def wall_ms(self) -> int:
         """The time by which tokens end: the machine's, whatever that of the log is."""

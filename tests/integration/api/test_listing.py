@@ -7,10 +7,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from lattice.api.context import Context
+from lattice.api.find.lookup import Found, view_of
+from lattice.api.kept_listings import MIN_KEPT_ROWS
+from lattice.api.operations.work import listing
 from lattice.core.machine.commands import RecordSteps, ReportPart, SetVcluster
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import PartPhase
 from lattice.core.model.work.steps import StepRecord
+from lattice.wire.work.allocations import AllocationView
 from tests.integration.api.world import World, in_world
 
 
@@ -245,3 +250,27 @@ async def test_figures_that_are_no_numbers_are_shown_as_none_at_all(world: World
     for argv in (["--json"], ["-o", "jobid,cputimeraw,avecpu,totalcpu"]):
         answer = await world.call("POST", "/slurm/commands", {"program": "sacct", "argv": argv})
         assert (answer.status, answer.json().get("stderr", "")) == (200, ""), argv
+
+
+@in_world
+async def test_a_long_page_is_written_once_for_all_who_see_the_same(world: World) -> None:
+    count = MIN_KEPT_ROWS
+    await world.submit(tasks=f"0-{count - 1}", token=world.token("ada"))
+    asked = f"?tasks=true&limit={count}"
+    written: list[int] = []
+
+    def counted(context: Context, found: Found) -> AllocationView:
+        written.append(found.number)
+        return view_of(context, found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "view_of", counted)
+        first = await ids(world, asked, world.token("ada"))
+        assert len(first) == len(written) == count
+        assert await ids(world, asked, world.token("ada")) == first
+        assert len(written) == count
+        assert await ids(world, asked, world.token("eve", tenants=("other",))) == []
+        await world.call("DELETE", f"/allocations/{first[0]}", token=world.token("ada"))
+        assert await ids(world, f"{asked}&state=pending", world.token("ada")) == first[1:]
+        await ids(world, asked, world.token("ada"))
+        assert len(written) > 2 * count

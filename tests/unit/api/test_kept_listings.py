@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lattice.api.kept_listings import MAX_KEPT, MAX_KEPT_TEXT, MIN_KEPT_TEXT, KeptListings
+from lattice.api.kept_listings import MAX_KEPT, MAX_KEPT_TEXT, MIN_KEPT_TEXT, KeptListings, is_long_text
 from lattice.testing.coroutines import scenario
 from lattice.wire.slurm.commands import SlurmAnswer
 
@@ -27,13 +27,13 @@ class Writer:
         return SlurmAnswer(stdout=text)
 
 
-async def ask(kept: KeptListings, writer: Writer, key: str = "squeue") -> int:
+async def ask(kept: KeptListings[SlurmAnswer], writer: Writer, key: str = "squeue") -> int:
     return int((await kept.answer(key, writer.now, writer.write)).stdout)
 
 
 @scenario
 async def test_an_answer_counts_until_something_changes() -> None:
-    kept, writer = KeptListings(), Writer()
+    kept, writer = KeptListings(is_long_text), Writer()
     assert [await ask(kept, writer), await ask(kept, writer)] == [1, 1]
     writer.stamp = (2,)
     assert await ask(kept, writer) == 2
@@ -42,7 +42,7 @@ async def test_an_answer_counts_until_something_changes() -> None:
 
 @scenario
 async def test_those_who_ask_while_it_is_written_get_it_or_the_next_one() -> None:
-    kept, writer = KeptListings(), Writer()
+    kept, writer = KeptListings(is_long_text), Writer()
     writer.may_answer.clear()
     first = asyncio.create_task(ask(kept, writer))
     await asyncio.sleep(0)
@@ -58,7 +58,7 @@ async def test_those_who_ask_while_it_is_written_get_it_or_the_next_one() -> Non
 
 @scenario
 async def test_a_change_while_the_second_one_is_written_does_not_make_everybody_write() -> None:
-    kept, writer = KeptListings(), Writer()
+    kept, writer = KeptListings(is_long_text), Writer()
 
     async def write() -> SlurmAnswer:
         writer.stamp = (writer.stamp[0] + 1,)  # something always happens
@@ -73,7 +73,7 @@ async def test_a_change_while_the_second_one_is_written_does_not_make_everybody_
 
 @scenario
 async def test_a_failure_is_not_kept_and_stops_nobody() -> None:
-    kept, writer = KeptListings(), Writer()
+    kept, writer = KeptListings(is_long_text), Writer()
 
     async def fail() -> SlurmAnswer:
         raise ValueError("nothing to show")
@@ -85,7 +85,7 @@ async def test_a_failure_is_not_kept_and_stops_nobody() -> None:
 
 @scenario
 async def test_neither_short_nor_endless_nor_many_answers_are_kept() -> None:
-    kept = KeptListings()
+    kept = KeptListings(is_long_text)
     for length in (MIN_KEPT_TEXT - 1, MAX_KEPT_TEXT + 1):
         writer = Writer(length)
         assert [await ask(kept, writer), await ask(kept, writer)] == [1, 2]

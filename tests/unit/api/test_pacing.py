@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattice.api import pacing
-from lattice.api.answers import is_long
-from lattice.api.find.cursors import Page
+from lattice.api.answers import Page, is_long
 from lattice.api.pacing import Pace, free_in_slices, in_thread, joined_in_slices, sorted_in_slices
 from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
 from lattice.wire.slurm.commands import SlurmAnswer

@@ -2,10 +2,9 @@
 
 import base64
 import binascii
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from lattice.api.errors import ApiError
 from lattice.wire.text.problems import BadField
@@ -13,13 +12,6 @@ from lattice.wire.text.problems import BadField
 _T = TypeVar("_T")
 # What a database can look up.
 MAX_NUMBER = 2**63 - 1
-
-
-class Page(Struct, Generic[_T], frozen=True, kw_only=True):
-    """One page of a list; `next_cursor` is None on the last page."""
-
-    items: list[_T]
-    next_cursor: str | None = None
 
 
 def make_cursor(*values: int | str) -> str:

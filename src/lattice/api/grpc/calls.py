@@ -22,6 +22,7 @@ from lattice.api.answers import (
     EventAnswer,
     OtherStatus,
     ServerEvent,
+    Shared,
     TextAnswer,
     TextPiece,
     TunnelAnswer,
@@ -117,7 +118,7 @@ class Call:
             status = self._operation.status
             if isinstance(answer, OtherStatus):
                 status, answer = answer.status, answer.answer
-            if isinstance(answer, Drawn):
+            if isinstance(answer, Drawn | Shared):
                 answer = answer.answer
             encoded = await in_thread(self._encode, answer) if is_long(answer) else self._encode(answer)
         except Exception as error:

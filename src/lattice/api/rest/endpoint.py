@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from lattice.api.access.admission import admit, token_in
 from lattice.api.access.revalidation import StreamAuthorization
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece, TunnelAnswer, is_long
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, Shared, TextAnswer, TextPiece, TunnelAnswer, is_long
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, not_a_tunnel, translated
 from lattice.api.limits import MAX_DECODED_HERE
@@ -129,7 +129,7 @@ async def send_json(
     request_id: str,
     *more: tuple[bytes, bytes],
 ) -> None:
-    pieces = await in_thread(encode_long, answer) if is_long(answer) else [encode(answer)]
+    pieces = await _encoded(answer)
     await send(
         {
             "type": "http.response.start",
@@ -146,6 +146,13 @@ async def send_json(
     for piece in pieces[:-1]:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": pieces[-1]})
+
+
+async def _encoded(answer: object) -> list[bytes]:
+    if isinstance(answer, Shared):
+        answer.encoded = answer.encoded or await _encoded(answer.answer)
+        return answer.encoded
+    return await in_thread(encode_long, answer) if is_long(answer) else [encode(answer)]
 
 
 async def _send_drawn(send: Send, drawn: Drawn[object], request_id: str) -> None:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from lattice.api.answers import TextAnswer, TextPiece
+from lattice.api.answers import Page, TextAnswer, TextPiece
 from lattice.api.auditing import Stretch, entries_of, may_see, record, segment_bytes, stretches
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.core.model.ids import parse_allocation_id
 from lattice.core.model.site.audit import NO_LINK, AuditEntry, AuditSeal, canonical

@@ -2,10 +2,10 @@
 
 from msgspec import Struct, structs
 
+from lattice.api.answers import Page
 from lattice.api.auditing import record
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page
 from lattice.core.model.site.audit import AuditOutcome
 from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
 from lattice.ports.site.audit import AuditError

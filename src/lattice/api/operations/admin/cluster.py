@@ -4,10 +4,10 @@ from collections import Counter
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
-from lattice.api.find.cursors import Page
 from lattice.core.machine.commands import SetSetting
 from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.model.site.settings import SETTINGS, setting_value

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from lattice.api.answers import Page
 from lattice.api.auditing import record
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
-from lattice.api.find.cursors import Page
 from lattice.core.model.site.audit import AuditOutcome
 from lattice.ports.quorum.servers import Membership, MembershipRefused, ServerInfo
 from lattice.wire.admin.quorum import InvitationView, RenewedView, ServerView, renewed_view, server_view

@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import unknown
-from lattice.api.find.cursors import Page
 from lattice.api.find.visibility import own_tenants_among, own_user_among, sees_all_reservations, visible_reservations
 from lattice.core.machine.commands import DeleteReservation, SetReservation
 from lattice.core.model.site.reservations import AdvanceReservation

@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
-from lattice.api.find.cursors import Page
 from lattice.api.find.visibility import own_user_among
 from lattice.api.operations.admin.tenant_limits import check_project_change, check_tenant_change
 from lattice.core.machine.commands import SetProject, SetTenant

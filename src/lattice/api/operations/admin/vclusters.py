@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page
 from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_all_vclusters, visible_vclusters
 from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster

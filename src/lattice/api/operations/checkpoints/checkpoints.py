@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import Found, find, find_hot, find_number
 from lattice.core.machine.commands import RequestCheckpoint
 from lattice.core.model.ids import allocation_id

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page
 from lattice.api.operations.data.moving import staging_of
 from lattice.api.submit.data import check_source
 from lattice.core.machine.commands import EvictCopy, WantCopy

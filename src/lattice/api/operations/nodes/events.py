@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import unknown
-from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find_number
 from lattice.core.machine.parts.node_history import NodeHistoryEntry
 from lattice.core.model.ids import allocation_id

@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import unknown
-from lattice.api.find.cursors import Page
 from lattice.api.find.states import parse_node_states
 from lattice.api.find.visibility import find_vcluster, vclusters_of_nodes, visible_vclusters
 from lattice.api.nodes.conformance import conformance_of

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.context import Context
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.visibility import vclusters_of_nodes
 from lattice.api.limits import MAX_PAGE
 from lattice.api.nodes.fields import Row, choose_fields, find_field, parse_filters, passing, sort_rows

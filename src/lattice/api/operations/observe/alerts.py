@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
-from lattice.api.find.cursors import Page
 from lattice.api.operations.admin.cluster import SchedulerView, scheduler_status
 from lattice.api.operations.admin.quorum import raft_status
 from lattice.core.model.nodes.nodes import Node, NodeState

@@ -7,12 +7,12 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from lattice.api.answers import Drawn
+from lattice.api.answers import Drawn, Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.auth.scope import Scope
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number, with_message
 from lattice.api.limits import MAX_PAGE

@@ -1,18 +1,21 @@
 """Lists of allocations: those of now, those of the past, how many, and the queue of a vCluster."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from msgspec import Struct
+from msgspec import Struct, json
 
-from lattice.api.auth.rbac import Permission
+from lattice.api.answers import Page, Shared
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.auth.scope import Scope
 from lattice.api.context import Context
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.lookup import Found, find_tasks, view_of
 from lattice.api.find.selection import Selection, archived_records, count_tasks, hot_records, pick
 from lattice.api.find.states import parse_states
 from lattice.api.find.visibility import find_vcluster
+from lattice.api.kept_listings import MIN_KEPT_ROWS
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.api.pacing import Pace
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
@@ -58,9 +61,28 @@ class Counts(Struct, frozen=True, kw_only=True):
     states: dict[str, int]
 
 
-async def list_allocations(context: Context, request: AllocationQuery) -> Page[AllocationView]:
+async def list_allocations(
+    context: Context, request: AllocationQuery
+) -> Page[AllocationView] | Shared[Page[AllocationView]]:
     """List the allocations that the caller may see, newest first."""
-    return await _page(context, await _selection(context, request), request, with_archive=request.all)
+    wanted = await _selection(context, request)
+    if request.all or (request.limit or 0) < MIN_KEPT_ROWS:
+        return await _page(context, wanted, request, with_archive=request.all)
+
+    async def written() -> Shared[Page[AllocationView]]:
+        return Shared(await _page(context, wanted, request, with_archive=False))
+
+    key = json.encode(request), _sight(context, wanted.scope)
+    return await context.services.pages.answer(key, context.services.stamp, written)
+
+
+def _sight(context: Context, scope: Scope) -> Hashable:
+    """Callers of whom this is equal see the same of the same records."""
+    tenants = context.identity.tenants
+    details = [context.reach(Permission.READ_DETAILS)]
+    details += [context.reach_in(Permission.READ_DETAILS, name) for name in tenants]
+    user = context.user if scope.own or Reach.OWN in details else ""
+    return scope.whole, scope.own, tenants, tuple(details), user
 
 
 async def history(context: Context, request: AllocationQuery) -> Page[AllocationView]:

@@ -1,8 +1,7 @@
 """Ports of a running allocation."""
 
-from lattice.api.answers import TunnelAnswer
+from lattice.api.answers import Page, TunnelAnswer
 from lattice.api.context import Context
-from lattice.api.find.cursors import Page
 from lattice.api.running.pages import OpenedPort, OpenPort, open_page
 from lattice.api.running.ports import PortQuery, PortsQuery, PortView, list_open_ports, tunnel_to
 

@@ -2,10 +2,11 @@
 
 from msgspec import Struct
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.gateway.tickets import TICKET_S, Grant, service_prefix
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE, MAX_WAIT_S
 from lattice.api.running.pages import ticket_url

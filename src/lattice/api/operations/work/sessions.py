@@ -3,10 +3,11 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lattice.api.answers import Page
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.lookup import Found, find, find_number, view_of
 from lattice.api.find.selection import Selection, pick
 from lattice.api.find.states import parse_states

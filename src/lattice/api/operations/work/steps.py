@@ -9,12 +9,11 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.api.answers import EventAnswer, ServerEvent
+from lattice.api.answers import EventAnswer, Page, ServerEvent
 from lattice.api.auditing import record, record_access
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find
 from lattice.api.running.step_follow import Places, StepFollower, StepGap, StepOutput, StepResult, parse_places
 from lattice.api.running.step_launch import launch, own, refused, single, step_service_of

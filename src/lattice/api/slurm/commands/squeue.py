@@ -65,14 +65,7 @@ async def _kept_answer(context: Context, query: Query) -> SlurmAnswer:
     # Callers to whom nothing is shown of themselves alone share an answer.
     user = context.user if scope.own or query.line.has("me") else ""
     key = ("squeue", given, told, tuple(query.parts), scope.whole, scope.own, user, zone_key())
-    return await context.services.listings.answer(key, partial(_stamp, context), partial(_answer, context, query))
-
-
-def _stamp(context: Context) -> tuple[int, ...]:
-    """All that the rows depend on: the log, the last plan, and the time, which is shown in seconds."""
-    services = context.services
-    status = services.scheduling.status()
-    return services.replica.applied_index, status.cycles, status.failed_cycles, services.clock.now_ms() // 1000
+    return await context.services.listings.answer(key, context.services.stamp, partial(_answer, context, query))
 
 
 async def _answer(context: Context, query: Query) -> SlurmAnswer:
