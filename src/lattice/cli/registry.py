@@ -196,12 +196,12 @@ ADMIN = Branch(
         "upgrade": Branch(
             "manage the upgrade of the cluster to a new release",
             {
-                "plan": Leaf("admin.rollout:PLAN", "show what a rolling upgrade of the agents would do"),
-                "start": Leaf("admin.rollout:START", "start a rolling upgrade of the agents"),
+                "plan": Leaf("admin.rollout:PLAN", "show what a rolling upgrade would do"),
+                "start": Leaf("admin.rollout:START", "start a rolling upgrade of agents or servers"),
                 "status": Leaf("admin.upgrade:STATUS", "show the upgrade, the level and what each server supports"),
                 "pause": Leaf("admin.rollout:PAUSE", "start no further node"),
                 "resume": Leaf("admin.rollout:RESUME", "continue a paused upgrade"),
-                "rollback": Leaf("admin.rollout:ROLLBACK", "return the upgraded nodes to their former release"),
+                "rollback": Leaf("admin.rollout:ROLLBACK", "return what was upgraded to its former release"),
                 "finalize": Leaf("admin.upgrade:FINALIZE", "raise the level; a downgrade is impossible afterwards"),
             },
         ),

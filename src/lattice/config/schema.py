@@ -490,14 +490,14 @@ class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Unset: a new cluster begins at the newest level, one that was upgraded waits for `lattice admin upgrade finalize`.
     false: a new cluster waits for that, too, so that its data can be read by the release before.
-    `program` replaces the software of agents in `lattice admin upgrade start`, on the leading server; every server needs it.
+    `program` replaces the software of agents and servers in `lattice admin upgrade start`, on the leading server; every server needs it.
     """
 
     auto_finalize: bool | None = None  # whether the level is raised automatically; see above for unset
-    # command and arguments that replace the software of the nodes named on stdin; empty = no rolling upgrades
+    # command and arguments that replace the software of the nodes or servers named on stdin; empty = no rolling upgrades
     program: list[str] = []
     program_timeout: Period = 300.0  # the program is killed after this time
-    return_within: Period = 600.0  # a node that has not registered with the new release by then has failed
+    return_within: Period = 600.0  # a node or server that has not returned with the new release by then has failed
 
 
 class WebSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -54,7 +54,7 @@ def judge(now: Readings, since: Readings, before: FiguresBefore) -> Finding | No
     if commit_s >= COMMIT_S:
         return Finding(True, f"p99 of the commit latency is above {commit_s:g} s; the limit is {COMMIT_S:g} s")
     if now.failed > since.failed and found.failures_ppm > before.failures_ppm:
-        told = f"{now.failed - since.failed:g} of {now.ended - since.ended:g} runs on upgraded nodes failed by the node"
+        told = f"{now.failed - since.failed:g} of {now.ended - since.ended:g} runs there failed by their node"
         return Finding(True, f"{told} ({_percent(found.failures_ppm)}, before {_percent(before.failures_ppm)})")
     if cycle_s >= CYCLE_S:
         return Finding(False, f"p99 of the scheduling cycle is above {cycle_s:g} s; the limit is {CYCLE_S:g} s")

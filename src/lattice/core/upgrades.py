@@ -65,24 +65,24 @@ def _is_begun(upgrade: Upgrade, batch: list[NodeUpgrade]) -> bool:
     return any(node.step is not NodeStep.WAITING for node in upgrade.nodes if node.batch == number)
 
 
-def _is_observed(upgrade: Upgrade, seen: Seen) -> bool:
+def is_observed(upgrade: Upgrade, now: int) -> bool:
     """The batch before, if there was one, was watched for long enough."""
     is_first = all(node.step is NodeStep.WAITING for node in upgrade.nodes)
-    return is_first or seen.now >= upgrade.stepped_at + upgrade.observe_s * 1000
+    return is_first or now >= upgrade.stepped_at + upgrade.observe_s * 1000
 
 
 def _may_begin(upgrade: Upgrade, seen: Seen) -> bool:
     """A rollback waits neither for the window nor for an observation."""
-    return upgrade.phase is UpgradePhase.ROLLING_BACK or (seen.in_window and _is_observed(upgrade, seen))
+    return upgrade.phase is UpgradePhase.ROLLING_BACK or (seen.in_window and is_observed(upgrade, seen.now))
 
 
 def _between_batches(upgrade: Upgrade, batch: list[NodeUpgrade], seen: Seen) -> TurnUpgrade | None:
     if upgrade.phase is UpgradePhase.PAUSED:
         return None
     if not batch:
-        is_over = upgrade.phase is UpgradePhase.ROLLING_BACK or _is_observed(upgrade, seen)
+        is_over = upgrade.phase is UpgradePhase.ROLLING_BACK or is_observed(upgrade, seen.now)
         return TurnUpgrade(trigger=UpgradeTrigger.FINISH) if is_over else None
-    if upgrade.phase is UpgradePhase.CANARY and batch[0].batch > 0 and _is_observed(upgrade, seen):
+    if upgrade.phase is UpgradePhase.CANARY and batch[0].batch > 0 and is_observed(upgrade, seen.now):
         return TurnUpgrade(trigger=UpgradeTrigger.CANARIES_PASSED)
     return None
 

@@ -22,6 +22,7 @@ class Servers:
     """A quorum that says of its servers what it is told to."""
 
     levels: dict[str, int | None]
+    releases: dict[str, str] = field(default_factory=dict)
     leader_name: str = "s1"
     asked: list[int | None] = field(default_factory=list)
 
@@ -36,7 +37,14 @@ class Servers:
             ServerState(name=name, problem="connection refused")
             if level is None
             else ServerState(
-                name=name, replica=ReplicaAt(name=name, leads=name == "s1", applied_index=1, newest_level=level)
+                name=name,
+                replica=ReplicaAt(
+                    name=name,
+                    leads=name == "s1",
+                    applied_index=1,
+                    newest_level=level,
+                    release=self.releases.get(name, "0.2.0"),
+                ),
             )
             for name, level in self.levels.items()
         ]
@@ -216,3 +224,62 @@ async def test_a_cluster_of_the_level_before_refuses_a_rolling_upgrade(world: Wo
     await with_agents(world)
     refused = await world.call("POST", "/admin/upgrade/start", {"to": "0.2.1"}, token=world.admin)
     assert "needs level 2" in refused.error["message"]
+
+
+SERVERS = {"s1": 2, "s2": 2, "s3": 2}
+
+
+@at_level(NEWEST)
+async def test_servers_are_upgraded_one_by_one_with_the_leader_last(world: World) -> None:
+    await with_agents(world, "0.2.1")
+    world.services.quorum = Servers(dict(SERVERS))
+    wanted = {"to": "0.2.1", "kind": "servers", "observe_s": 60}
+    plan = (await world.call("POST", "/admin/upgrade/plan", wanted, token=world.admin)).json()
+    assert [each["nodes"] for each in plan["batches"]] == [["s2"], ["s3"], ["s1"]]
+    started = (await world.call("POST", "/admin/upgrade/start", wanted, token=world.admin)).json()["rollout"]
+    assert (started["kind"], started["phase"]) == ("servers", "canary")
+    assert [(each["node"], each["former"]) for each in started["nodes"]] == [
+        ("s2", "0.2.0"),
+        ("s3", "0.2.0"),
+        ("s1", "0.2.0"),
+    ]
+    for body, says in (
+        ({"kind": "agents"}, "the newest upgrade was one of the servers"),
+        ({"to": "0.1.0"}, "began at release 0.2.0, so a rollback does not lead to 0.1.0"),
+    ):
+        refused = await world.call("POST", "/admin/upgrade/rollback", body, token=world.admin)
+        assert (refused.status, says in refused.error["message"]) == (409, True), refused.body
+    back = await world.call("POST", "/admin/upgrade/rollback", {"to": "0.2.0", "kind": "servers"}, token=world.admin)
+    assert back.json()["rollout"]["phase"] == "rolling_back"
+
+
+@at_level(NEWEST)
+async def test_an_upgrade_of_the_servers_that_cannot_go_well_is_refused(world: World) -> None:
+    await with_agents(world, "0.2.1")
+
+    async def said(servers: Servers | None, **request: object) -> str:
+        world.services.quorum = servers
+        body = {"to": "0.2.1", "kind": "servers", **request}
+        answer = await world.call("POST", "/admin/upgrade/start", body, token=world.admin)
+        assert answer.status >= 400, answer.body
+        return str(answer.error["message"])
+
+    assert "with 1 server the cluster stops while one is replaced" in await said(None)
+    assert "with 2 servers the cluster stops" in await said(Servers({"s1": 2, "s2": 2}))
+    assert "server s3 cannot take part: connection refused" in await said(Servers({**SERVERS, "s3": None}))
+    unsaid = Servers(dict(SERVERS), {"s2": ""})
+    assert "server s2 cannot take part: it does not say which release it runs" in await said(unsaid)
+    all_new = Servers(dict(SERVERS), dict.fromkeys(SERVERS, "0.2.1"))
+    assert "every server runs 0.2.1 already" in await said(all_new)
+    assert "server s1 runs 0.2.0, and a release lies between that and 0.4.0" in await said(
+        Servers(dict(SERVERS)), to="0.4.0"
+    )
+    before = Servers(dict(SERVERS))
+    assert "finalized at level 2, which servers before 0.2.0 cannot read" in await said(before, to="0.1.0")
+    assert "servers are upgraded one at a time" in await said(before, batch="2")
+    assert "cannot be urgent" in await said(before, urgent=True)
+    behind = await said(before, to="0.3.0")
+    assert "agents are upgraded before servers, and 3 of 3 in service run an older release: n1, n2, n3" in behind
+    world.services.upgrading = None
+    assert "upgrade.program is not set" in await said(before)
+    assert world.state.upgrades.newest is None

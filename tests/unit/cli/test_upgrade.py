@@ -75,10 +75,22 @@ def test_the_plan_shows_batches_and_who_is_left_out(api: FakeApi, cli: Cli) -> N
     assert "n4: it is Down" in said
 
 
-def test_servers_are_refused_by_name_and_nothing_is_sent(api: FakeApi, cli: Cli) -> None:
-    refused = cli("admin", "upgrade", "start", "--to", "0.3.0", "--servers")
-    assert refused.code == 2
-    assert "--servers is not supported" in refused.err
+def test_an_upgrade_of_the_servers_is_planned_one_by_one(api: FakeApi, cli: Cli) -> None:
+    batches = [{"batch": 0, "nodes": ["s2"]}, {"batch": 1, "nodes": ["s1"]}]
+    api.on("POST", "/admin/upgrade/plan", {"target": "0.3.0", "batches": batches, "kind": "servers"})
+    assert "to 0.3.0, 2 servers, one at a time" in cli("admin", "upgrade", "plan", "--to", "0.3.0", "--servers").out
+    assert api.asked[-1].json["kind"] == "servers"
+    for word in (("--urgent", "--yes"), ("--canary", "1"), ("--batch", "2")):
+        refused = cli("admin", "upgrade", "start", "--to", "0.3.0", "--servers", *word)
+        assert refused.code == 2
+        assert "servers are upgraded one at a time" in refused.err
+
+
+def test_a_rollback_says_what_it_expects(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/admin/upgrade/rollback", {**STATUS, "rollout": {**ROLLOUT, "kind": "servers"}})
+    said = cli("admin", "upgrade", "rollback", "--to", "0.2.0", "--servers").out
+    assert "1 of 2 servers done" in said
+    assert api.asked[-1].json == {"reason": "", "to": "0.2.0", "kind": "servers"}
 
 
 def test_an_urgent_upgrade_asks_first(api: FakeApi, cli: Cli) -> None:

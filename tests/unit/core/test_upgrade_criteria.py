@@ -16,7 +16,7 @@ def slow(at_least_s: float, count: int = 100) -> Buckets:
     ("now", "is_critical", "said"),
     [
         (Readings(commits=slow(5.0)), True, "p99 of the commit latency is above 5 s"),
-        (Readings(ended=4, failed=1), True, "1 of 4 runs on upgraded nodes failed by the node (25 %, before 0.1 %)"),
+        (Readings(ended=4, failed=1), True, "1 of 4 runs there failed by their node (25 %, before 0.1 %)"),
         (Readings(cycles=slow(30.0)), False, "p99 of the scheduling cycle is above 30 s"),
         (Readings(heartbeats=slow(5.0)), False, "heartbeats of upgraded nodes are 5 s late"),
         (Readings(accepted=80, rejected=20), False, "20 % of the placements were rejected, before 5 %"),

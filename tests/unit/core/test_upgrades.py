@@ -8,6 +8,8 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.nodes.nodes import Hardware, NodeState
 from lattice.core.model.site.upgrades import NodeStep, Upgrade, UpgradePhase, UpgradeTrigger
+from lattice.core.model.work.allocations import AllocationState, Cause
+from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointWay
 from lattice.core.upgrades import Due, Seen, next_steps
 from tests.unit.core.machine.world import World
 
@@ -112,10 +114,29 @@ def test_work_ends_before_the_program_is_called() -> None:
     assert site.calls == []
 
 
+def test_an_urgent_upgrade_has_work_write_a_checkpoint_before_it_is_stopped() -> None:
+    site = Site(urgent=True)
+    world = site.world
+    world.must(cmd.SetSetting(key="checkpoint.root", value="/ck"))
+    number = world.running("n1", checkpoint=CheckpointWay())
+    for _ in range(3):
+        site.turn()
+    assert world[number].state is AllocationState.CHECKPOINTING
+    assert site.calls == []
+    for phase in (CheckpointPhase.DONE, CheckpointPhase.SEALED):
+        world.must(cmd.ReportCheckpoint(number=number, node="n1", phase=phase, run=1, n=1))
+    world.ended(number, "n1", stopped=True, cause=Cause.SIGNAL, signal=15)
+    assert world[number].state is AllocationState.SUSPENDED
+    for _ in range(2):
+        site.turn()
+    assert site.calls == [("n1", NEW)]
+
+
 def test_a_canary_that_does_not_return_is_rolled_back_without_being_asked() -> None:
     site = Site(refuses=("n1",))
     assert site.run() is UpgradePhase.ROLLED_BACK
     assert site.calls == [("n1", NEW), ("n1", OLD)]
+    assert "node n1 did not return" in site.upgrade.reason
     assert (set(site.versions()), site.states()) == ({OLD}, {NodeState.READY})
 
 

@@ -50,9 +50,10 @@ class ClusterCalls:
         observe_s: int = 900,
         within: str = "",
         urgent: bool = False,
+        kind: str = "agents",
     ) -> Steps[UpgradePlan]:
-        """What a rolling upgrade of the agents to this release would do now; nothing is changed."""
-        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent)
+        """What a rolling upgrade of the agents, or with `kind="servers"` of the servers, would do now; nothing is changed."""
+        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent, kind=kind)
         return write("POST", "/admin/upgrade/plan", UpgradePlan, fields, "")
 
     @operation
@@ -65,10 +66,11 @@ class ClusterCalls:
         observe_s: int = 900,
         within: str = "",
         urgent: bool = False,
+        kind: str = "agents",
         request_id: str = "",
     ) -> Steps[UpgradeStatus]:
-        """Starts the rolling upgrade of the agents: `canary` nodes first, then `batch` (a number, or a share such as `5%`) at a time."""
-        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent)
+        """Starts a rolling upgrade: of agents, `canary` nodes first, then `batch` (a number, or a share such as `5%`) at a time; or of servers."""
+        fields = _upgrade(to, canary, batch, observe_s, within, urgent=urgent, kind=kind)
         return write("POST", "/admin/upgrade/start", UpgradeStatus, fields, request_id)
 
     @operation
@@ -82,9 +84,12 @@ class ClusterCalls:
         return write("POST", "/admin/upgrade/resume", UpgradeStatus, {"reason": reason}, request_id)
 
     @operation
-    def roll_back_upgrade(self, reason: str = "", *, request_id: str = "") -> Steps[UpgradeStatus]:
-        """Returns every node that was touched to its former release."""
-        return write("POST", "/admin/upgrade/rollback", UpgradeStatus, {"reason": reason}, request_id)
+    def roll_back_upgrade(
+        self, reason: str = "", *, to: str = "", kind: str = "", request_id: str = ""
+    ) -> Steps[UpgradeStatus]:
+        """Returns every node or server that was touched to its former release; refused if that is not `to`, or the upgrade not of `kind`."""
+        fields = {"reason": reason, "to": to, "kind": kind}
+        return write("POST", "/admin/upgrade/rollback", UpgradeStatus, fields, request_id)
 
     @operation
     def finalize_upgrade(self, *, request_id: str = "") -> Steps[UpgradeStatus]:
@@ -130,7 +135,8 @@ class ClusterCalls:
 
 
 def _upgrade(
-    to: str, canary: int | None, batch: str, observe_s: int, within: str, *, urgent: bool
+    to: str, canary: int | None, batch: str, observe_s: int, within: str, *, urgent: bool, kind: str
 ) -> dict[str, object]:
     fields: dict[str, object] = {"to": to, "batch": batch, "observe_s": observe_s, "within": within, "urgent": urgent}
+    fields["kind"] = kind
     return fields if canary is None else {**fields, "canary": canary}

@@ -1,8 +1,9 @@
-"""Leads the upgrade of the agents: drains batches, tells a program of the site which nodes to replace, and watches the figures. Leader only.
+"""Leads a rolling upgrade: drains nodes, tells a program of the site which to replace, and watches the figures. Leader only.
 
 The program gets one JSON document, `{"order": "upgrade", "release": "0.3.0", "nodes": [{"node", "address", "release", "former"}]}`. It
-replaces the software and restarts the agents; the next batch starts after they have registered with the new release. The record of
-the upgrade is in the log, so a new leader continues it; it calls the program again for nodes that have not returned.
+replaces the software and restarts the agents; the next batch starts after they have registered with the new release. In an upgrade of
+the servers it gets `"servers": [{"server", "address", "release", "former"}]`, never the leader. The record of the upgrade is in the
+log, so a new leader continues it; it calls the program again for nodes and servers that have not returned.
 """
 
 import logging
@@ -13,12 +14,21 @@ import msgspec
 from msgspec import Struct
 
 from lattice.control.loop import Alarm, keep_turning
+from lattice.control.other_servers import OtherServers
 from lattice.core.machine.commands import Envelope, TurnUpgrade
 from lattice.core.machine.events import AnyEvent, NodeMoved, PartChanged, UpgradeChanged
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.nodes.observations import Observations
-from lattice.core.model.site.upgrades import FiguresBefore, NodeStep, Upgrade, UpgradePhase, UpgradeTrigger
+from lattice.core.model.site.upgrades import (
+    FiguresBefore,
+    NodeStep,
+    Upgrade,
+    UpgradeKind,
+    UpgradePhase,
+    UpgradeTrigger,
+)
 from lattice.core.model.work.allocations import Cause, Part, PartPhase
+from lattice.core.server_upgrades import ServersSeen, next_server_steps, unwell
 from lattice.core.upgrade_criteria import Buckets, Readings, judge, shares
 from lattice.core.upgrades import Seen, next_steps, turn_for
 from lattice.ports.clock import Clock
@@ -43,9 +53,17 @@ class NodeToUpgrade(Struct, frozen=True, kw_only=True):
     former: str
 
 
+class ServerToUpgrade(Struct, frozen=True, kw_only=True):
+    server: str
+    address: str
+    release: str
+    former: str
+
+
 class UpgradeDocument(Struct, frozen=True, kw_only=True):
     release: str
-    nodes: list[NodeToUpgrade]
+    nodes: list[NodeToUpgrade] = []
+    servers: list[ServerToUpgrade] = []
     order: str = "upgrade"
 
 
@@ -66,6 +84,7 @@ class Upgrading:
         settings: UpgradingSettings,
         read: Callable[[], Readings] = Readings,
         unfit: Callable[[str], str] = lambda node: "",
+        servers: OtherServers | None = None,
     ) -> None:
         self._replica = replica
         self._clock = clock
@@ -74,6 +93,8 @@ class Upgrading:
         self._settings = settings
         self._read = read
         self._unfit = unfit
+        self._servers = servers
+        self._unwell_since: float | None = None  # on the monotonic clock
         self._told: set[tuple[str, str]] = set()
         self._was_paused = False
         self._done: frozenset[str] = frozenset()  # nodes that run the new release
@@ -117,6 +138,12 @@ class Upgrading:
         if turn is not None:
             await self._take(turn)
             return
+        if upgrade.kind is UpgradeKind.SERVERS:
+            await self._step_servers(upgrade)
+        else:
+            await self._step_nodes(upgrade)
+
+    async def _step_nodes(self, upgrade: Upgrade) -> None:
         seen = Seen(
             now=self._clock.now_ms(),
             heard=frozenset(node for node in self._observations.connected() if not self._unfit(node)),
@@ -140,19 +167,65 @@ class Upgrading:
         await self._replica.propose(turn, actor=ACTOR)
         self._alarm.ring()
 
+    async def _step_servers(self, upgrade: Upgrade) -> None:
+        others = self._servers
+        if others is None:
+            turn = turn_for(upgrade, "this server is the only one")
+            await self._take(turn or TurnUpgrade(trigger=UpgradeTrigger.PAUSE))
+            return
+        seen = ServersSeen(
+            now=self._clock.now_ms(),
+            leader=others.name,
+            servers=await others.look(),
+            told=frozenset(self._told),
+            in_window=self._is_in_window(upgrade),
+            return_within_s=self._settings.return_within_s,
+        )
+        due = next_server_steps(upgrade, seen._replace(unwell_s=self._unwell_for_s(unwell(upgrade, seen))))
+        if isinstance(due.command, TurnUpgrade):
+            await self._take(due.command)
+        elif due.command is not None:
+            await self._replica.propose(due.command, actor=ACTOR)
+            self._alarm.ring()
+        elif due.tell is not None:
+            await self._tell_server(upgrade, *due.tell)
+        elif due.successor:
+            _log.warning("upgrade: this server hands leadership to %s, and is replaced next", due.successor)
+            await others.hand_over(due.successor)
+
+    def _unwell_for_s(self, problem: str) -> float:
+        if not problem:
+            self._unwell_since = None
+            return 0.0
+        now = self._clock.monotonic_s()
+        if self._unwell_since is None:
+            self._unwell_since = now
+        return now - self._unwell_since
+
+    async def _tell_server(self, upgrade: Upgrade, name: str, release: str) -> None:
+        former = next(each.former for each in upgrade.nodes if each.node == name)
+        address = "" if self._servers is None else self._servers.addresses.get(name, "")
+        order = ServerToUpgrade(server=name, address=address, release=release, former=former)
+        await self._tell_of(upgrade, {(name, release)}, UpgradeDocument(release=release, servers=[order]))
+
     async def _tell(self, upgrade: Upgrade, tell: Sequence[tuple[str, str]]) -> None:
         formers = {each.node: each.former for each in upgrade.nodes}
         for release in sorted({release for _, release in tell}):
             names = [node for node, wanted in tell if wanted == release and node in self._replica.state.nodes]
             document = UpgradeDocument(release=release, nodes=[self._order(name, release, formers) for name in names])
-            self._told.update((name, release) for name in names)
-            failure = await self._call(document)
-            if failure:
-                self._told.difference_update((name, release) for name in names)
-                turn = turn_for(upgrade, failure)
-                if turn is not None:
-                    await self._take(turn)
+            if not await self._tell_of(upgrade, {(name, release) for name in names}, document):
                 return
+
+    async def _tell_of(self, upgrade: Upgrade, told: set[tuple[str, str]], document: UpgradeDocument) -> bool:
+        """Whether the program did it."""
+        self._told |= told
+        failure = await self._call(document)
+        if failure:
+            self._told -= told
+            turn = turn_for(upgrade, failure)
+            if turn is not None:
+                await self._take(turn)
+        return not failure
 
     def _order(self, name: str, release: str, formers: dict[str, str]) -> NodeToUpgrade:
         node = self._replica.state.nodes[name]
@@ -166,7 +239,8 @@ class Upgrading:
         try:
             await self._program.tell(msgspec.json.encode(document))
         except ProgramFailed as error:
-            return f"upgrade.program failed for {', '.join(each.node for each in document.nodes[:5])}: {error}"
+            names = [each.node for each in document.nodes[:5]] + [f"server {each.server}" for each in document.servers]
+            return f"upgrade.program failed for {', '.join(names)}: {error}"
         return ""
 
     def _is_in_window(self, upgrade: Upgrade) -> bool:
@@ -182,11 +256,12 @@ class Upgrading:
     def _judged(self, upgrade: Upgrade) -> TurnUpgrade | None:
         if upgrade.phase not in _WATCHED:
             return None
-        done = [each.node for each in upgrade.nodes if each.is_replaced and each.step is NodeStep.DONE]
+        is_of_nodes = upgrade.kind is UpgradeKind.AGENTS
+        done = [each.node for each in upgrade.nodes if is_of_nodes and each.is_replaced and each.step is NodeStep.DONE]
         self._done = frozenset(done)
         self._note_lateness(done)
         begun = max((each.batch for each in upgrade.nodes if each.step is not NodeStep.WAITING), default=-1)
-        readings, window = self._readings(), (upgrade.began_at, upgrade.phase, begun)
+        readings, window = self._readings(upgrade.kind), (upgrade.began_at, upgrade.phase, begun)
         if window != self._window:
             self._window, self._since = window, readings
         sick = next((text for node in done if (text := self._sickness(node))), "")
@@ -217,15 +292,15 @@ class Upgrading:
                 late_s = now_s - heard.last_heard - self._settings.heartbeat_interval_s
                 self._late[next(bound for bound in _LATENESS_S if late_s <= bound)] += 1
 
-    def _readings(self) -> Readings:
-        """The server's figures, with those of the upgraded nodes."""
+    def _readings(self, kind: UpgradeKind) -> Readings:
+        """The server's figures, with those of the upgraded nodes; in an upgrade of the servers, of all nodes."""
         total, beats = 0, []
         for bound in _LATENESS_S:
             total += self._late[bound]
             beats.append((bound, float(total)))
         heartbeats: Buckets = tuple(beats)
-        runs = self._runs
-        return self._read()._replace(heartbeats=heartbeats, ended=runs["ended there"], failed=runs["failed there"])
+        runs, there = self._runs, " there" if kind is UpgradeKind.AGENTS else ""
+        return self._read()._replace(heartbeats=heartbeats, ended=runs[f"ended{there}"], failed=runs[f"failed{there}"])
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:

@@ -38,6 +38,8 @@ from lattice.core.model.work.usage import Usage
 
 OLDEST = OLDEST_LEVEL
 NEWEST = 2  # the highest level that this release reads and writes
+# The first release whose servers read a level.
+FIRST_RELEASES: Mapping[int, str] = {1: "0.1.0", 2: "0.2.0"}
 
 
 class Setting(NamedTuple):

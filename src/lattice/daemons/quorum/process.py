@@ -210,7 +210,7 @@ class QuorumProcess:
         await parts.replica.lead(lambda: self._leadership.is_leader and not self._clocks.problem)
         term = self._term = Term(parts.replica)
         own_url = ",".join(entry.rest for entry in self._clients.directory.entries.values())
-        loops = await parts.begin_loops(term, own_url, self._ask_servers)
+        loops = await parts.begin_loops(term, own_url, self._ask_servers, self._servers)
         services = self._services_of(term, loops)
         loops.start()
         if self._relay is not None:

@@ -29,6 +29,7 @@ from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.upgrading import Upgrading, UpgradingSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
+from lattice.control.other_servers import OtherServers
 from lattice.control.retention.ended import EndedRetention
 from lattice.control.services.metrics import ScaleMetrics
 from lattice.control.services.scaling import Autoscaling
@@ -126,6 +127,7 @@ class Loops:
         finalizing: Finalizing | None = None,
         spans: SpanSink | None = None,
         store: MetricStore | None = None,
+        servers: OtherServers | None = None,
     ) -> None:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
@@ -154,9 +156,8 @@ class Loops:
         wire_up = WireUp(launch_key, self._host_of, hidden=bool(config.api.agent_listen))
         self._order_work(replica, links, clock, timings, mint, grant, wire_up, api_url)
         self._hear_nodes(replica, links, clock, timings, is_crowded)
-        self._care_for_nodes(config, replica, clock, timings)
+        self._care_for_nodes(config, replica, clock, timings, servers)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
-        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.deadlines, self.evictions = Deadlines(replica, clock), Evictions(replica, clock)
         self._care_for_services(replica, clock, metrics, store)
         self.idle_ends = IdleEnds(replica, clock, links, self.steps.live, lambda: links.reached())
@@ -226,6 +227,7 @@ class Loops:
         self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, objects: ObjectStore | None
     ) -> None:
         """What is recorded, and what goes again of what work left behind."""
+        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         traces = Path(config.data_dir) / "traces"
         self.tracing = TraceCapture(replica, clock, traces)
         self.log_deletion = None if objects is None else LogDeletion(replica, clock, objects, log_retention(config))
@@ -235,7 +237,9 @@ class Loops:
             self.retention = EndedRetention(replica, clock, objects, links, kept, nodes, traces)
             self.checkpoints.on_removed = self.retention.removed
 
-    def _care_for_nodes(self, config: ServerConfig, replica: Replica, clock: Clock, timings: "_Timings") -> None:
+    def _care_for_nodes(
+        self, config: ServerConfig, replica: Replica, clock: Clock, timings: "_Timings", servers: OtherServers | None
+    ) -> None:
         """What is done about nodes that are not as they should be, by programs and systems of the site."""
         infrastructure = infrastructure_of(config)
         self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
@@ -251,6 +255,7 @@ class Loops:
             timings.upgrading,
             lambda: readings_of(self._metrics),
             self.health.unfit_because,
+            servers,
         )
         care = config.sensitive
         self.wiping = Wiping(

@@ -28,6 +28,7 @@ from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defa
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import failures, repeats
 from lattice.control.nodes.admission import NodeAdmissions
+from lattice.control.other_servers import OtherServers
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
 from lattice.core.machine.events import AuditRecorded
@@ -161,7 +162,9 @@ class ServerParts:
 
     # leading
 
-    async def begin_loops(self, replica: Replica, own_url: str, ask_servers: AskServers) -> Loops:
+    async def begin_loops(
+        self, replica: Replica, own_url: str, ask_servers: AskServers, quorum: QuorumView | None = None
+    ) -> Loops:
         """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
         config, defaults = self.config, self.config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
@@ -190,6 +193,7 @@ class ServerParts:
             spans=self._spans,
             store=self._metric_store,
             finalizing=Finalizing(replica, ask_servers) if config.upgrade.auto_finalize else None,
+            servers=None if quorum is None else OtherServers(config.name, quorum, replica),
         )
         for problem in unknown_targets(self._rules, self.replica.state.vclusters):
             _log.warning("submission.rules: %s; the rule is skipped until then", problem)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 
 from lattice.api.rest.app import build_app
+from lattice.config.release import installed_release
 from lattice.config.schema import ServerConfig
 from lattice.daemons.server.gc import keep_what_is_loaded
 from lattice.daemons.server.listening import Address, reachable
@@ -57,7 +58,7 @@ class ServerProcess:
 
     async def _servers(self) -> Sequence[ServerState]:
         """What every server of the cluster supports."""
-        return [alone(self.parts.config.name, self.parts.replica.applied_index)]
+        return [alone(self.parts.config.name, self.parts.replica.applied_index, installed_release())]
 
     async def failed(self) -> Exception:
         """Returns when the server can serve no more, with the reason."""

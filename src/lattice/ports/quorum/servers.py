@@ -51,10 +51,11 @@ class ReplicaAt(Struct, frozen=True, kw_only=True):
     newest_level: int = 1  # that it supports; a server that does not say it is of release 0.1.0
     newest_protocol: int = 1  # that it speaks with other servers
     oldest_protocol: int = 1
+    release: str = ""  # that it runs; empty: it is too old to say it
 
 
 class ServerState(Struct, frozen=True, kw_only=True):
-    """One server: `replica` is None when it does not answer, and `problem` says why.
+    """One server: `replica` is None when it does not answer, and `problem` says why. `address` is where it listens for the others.
 
     `clock_skew_ms` is how far its clock is ahead of the asking server's; `warning` says what an operator should look at.
     """
@@ -64,9 +65,10 @@ class ServerState(Struct, frozen=True, kw_only=True):
     problem: str = ""
     clock_skew_ms: int | None = None
     warning: str = ""
+    address: str = ""
 
 
-def alone(name: str, applied_index: int) -> ServerState:
+def alone(name: str, applied_index: int, release: str = "") -> ServerState:
     """A server that shares its log with no other: its own only member."""
     ours = OURS[Border.SERVER]
     replica = ReplicaAt(
@@ -76,6 +78,7 @@ def alone(name: str, applied_index: int) -> ServerState:
         newest_level=NEWEST,
         newest_protocol=ours.newest,
         oldest_protocol=ours.oldest,
+        release=release,
     )
     return ServerState(name=name, replica=replica)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from lattice.config.release import installed_release
 from lattice.core.machine.levels import NEWEST
 from lattice.core.model.site.protocols import OURS, Border
 from lattice.ports.clock import Clock
@@ -97,6 +98,7 @@ class QuorumServers:
             newest_level=NEWEST,
             newest_protocol=OURS[Border.SERVER].newest,
             oldest_protocol=OURS[Border.SERVER].oldest,
+            release=installed_release(),
         )
 
     def _certificate(self) -> CertificateState | None:
@@ -110,16 +112,18 @@ class QuorumServers:
         return list(await asyncio.gather(*(self._ask(name, index) for name in names)))
 
     async def _ask(self, name: str, index: int | None) -> ServerState:
+        entry = self._directory.get(name)
+        address = "" if entry is None else entry.internal or entry.peer
         if name == self._name:
-            return ServerState(name=name, replica=self.replica_at(index))
+            return ServerState(name=name, replica=self.replica_at(index), address=address)
         sent_ms, begin = self._clock.now_ms(), time.monotonic()
         try:
             replica, clock_ms = await self._calls.replica(self._reached(name), index)
         except PeerLost as error:
-            return ServerState(name=name, problem=str(error))
+            return ServerState(name=name, problem=str(error), address=address)
         trip_ms = (time.monotonic() - begin) * 1000
         skew_ms, warning = self._skew.note(name, clock_ms, sent_ms, trip_ms)
-        return ServerState(name=name, replica=replica, clock_skew_ms=skew_ms, warning=warning)
+        return ServerState(name=name, replica=replica, clock_skew_ms=skew_ms, warning=warning, address=address)
 
     async def measure_clocks(self) -> None:
         """Asks the other servers for their time; those that do not answer are left out."""

@@ -25,6 +25,7 @@ class ReplicaView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     newest_level: int = 1
     newest_protocol: int = 1
     oldest_protocol: int = 1
+    release: str = ""
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
@@ -93,6 +94,7 @@ def replica_view(replica: ReplicaAt, clock_ms: int) -> ReplicaView:
         newest_level=replica.newest_level,
         newest_protocol=replica.newest_protocol,
         oldest_protocol=replica.oldest_protocol,
+        release=replica.release,
     )
 
 
@@ -108,6 +110,7 @@ def replica_of(view: ReplicaView) -> ReplicaAt:
         newest_level=view.newest_level,
         newest_protocol=view.newest_protocol,
         oldest_protocol=view.oldest_protocol,
+        release=view.release,
     )
 
 

@@ -10,6 +10,7 @@ class ServerLevels(Struct, frozen=True, kw_only=True):
     newest_level: int | None = None
     newest_protocol: int | None = None
     problem: str = ""
+    release: str = ""
 
 
 class AgentProtocols(Struct, frozen=True, kw_only=True):
@@ -20,7 +21,7 @@ class AgentProtocols(Struct, frozen=True, kw_only=True):
 
 
 class NodeUpgradeView(Struct, frozen=True, kw_only=True):
-    """One node of a rolling upgrade: `former` is the release a rollback returns to, batch 0 are the canaries."""
+    """One node, or server, of a rolling upgrade: `former` is the release a rollback returns to, batch 0 are the canaries."""
 
     node: str
     former: str
@@ -29,7 +30,7 @@ class NodeUpgradeView(Struct, frozen=True, kw_only=True):
 
 
 class AgentUpgradeView(Struct, frozen=True, kw_only=True):
-    """The newest rolling upgrade of the agents. `reason` says why it is paused, was rolled back or has failed; `waits_for` what it waits for."""
+    """The newest rolling upgrade, of `kind` agents or servers. `reason` says why it is paused, was rolled back or has failed; `waits_for` what it waits for."""
 
     target: str
     phase: str
@@ -43,17 +44,18 @@ class AgentUpgradeView(Struct, frozen=True, kw_only=True):
     done: int
     waits_for: str
     nodes: list[NodeUpgradeView]
+    kind: str = "agents"
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """A node that the upgrade does not touch, and why."""
+    """A node or server that the upgrade does not touch, and why."""
 
     node: str
     reason: str
 
 
 class UpgradeBatch(Struct, frozen=True, kw_only=True):
-    """Nodes that are upgraded together; 0 are the canaries."""
+    """Nodes, or the server, that are upgraded together; 0 are the canaries."""
 
     batch: int
     nodes: list[str]
@@ -70,6 +72,7 @@ class UpgradePlan(Struct, frozen=True, kw_only=True):
     left_out: list[LeftOut]
     within: str
     urgent: bool
+    kind: str = "agents"
 
 
 class UpgradeView(Struct, frozen=True, kw_only=True):

@@ -1985,16 +1985,18 @@ class UpgradeStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerLevels(_message.Message):
-    __slots__ = ("name", "newest_level", "newest_protocol", "problem")
+    __slots__ = ("name", "newest_level", "newest_protocol", "problem", "release")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NEWEST_LEVEL_FIELD_NUMBER: _ClassVar[int]
     NEWEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     name: str
     newest_level: int
     newest_protocol: int
     problem: str
-    def __init__(self, name: _Optional[str] = ..., newest_level: _Optional[int] = ..., newest_protocol: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    release: str
+    def __init__(self, name: _Optional[str] = ..., newest_level: _Optional[int] = ..., newest_protocol: _Optional[int] = ..., problem: _Optional[str] = ..., release: _Optional[str] = ...) -> None: ...
 
 class AgentProtocols(_message.Message):
     __slots__ = ("protocol", "nodes")
@@ -2017,7 +2019,7 @@ class NodeUpgradeView(_message.Message):
     def __init__(self, node: _Optional[str] = ..., former: _Optional[str] = ..., batch: _Optional[int] = ..., step: _Optional[str] = ...) -> None: ...
 
 class AgentUpgradeView(_message.Message):
-    __slots__ = ("target", "phase", "by", "began_at", "ended_at", "reason", "observe_s", "within", "urgent", "done", "waits_for", "nodes")
+    __slots__ = ("target", "phase", "by", "began_at", "ended_at", "reason", "observe_s", "within", "urgent", "done", "waits_for", "nodes", "kind")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
@@ -2030,6 +2032,7 @@ class AgentUpgradeView(_message.Message):
     DONE_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     target: str
     phase: str
     by: str
@@ -2042,7 +2045,8 @@ class AgentUpgradeView(_message.Message):
     done: int
     waits_for: str
     nodes: _containers.RepeatedCompositeFieldContainer[NodeUpgradeView]
-    def __init__(self, target: _Optional[str] = ..., phase: _Optional[str] = ..., by: _Optional[str] = ..., began_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., reason: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., done: _Optional[int] = ..., waits_for: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[NodeUpgradeView, _Mapping]]] = ...) -> None: ...
+    kind: str
+    def __init__(self, target: _Optional[str] = ..., phase: _Optional[str] = ..., by: _Optional[str] = ..., began_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., reason: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., done: _Optional[int] = ..., waits_for: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[NodeUpgradeView, _Mapping]]] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class UpgradeView(_message.Message):
     __slots__ = ("level", "next_level", "blocked_by", "servers", "agents", "rollout")
@@ -2061,13 +2065,14 @@ class UpgradeView(_message.Message):
     def __init__(self, level: _Optional[int] = ..., next_level: _Optional[int] = ..., blocked_by: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[ServerLevels, _Mapping]]] = ..., agents: _Optional[_Iterable[_Union[AgentProtocols, _Mapping]]] = ..., rollout: _Optional[_Union[AgentUpgradeView, _Mapping]] = ...) -> None: ...
 
 class PlanUpgradeRequest(_message.Message):
-    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "request_id")
+    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "kind", "request_id")
     TO_FIELD_NUMBER: _ClassVar[int]
     CANARY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
     WITHIN_FIELD_NUMBER: _ClassVar[int]
     URGENT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     to: str
     canary: int
@@ -2075,8 +2080,9 @@ class PlanUpgradeRequest(_message.Message):
     observe_s: int
     within: str
     urgent: bool
+    kind: str
     request_id: str
-    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., kind: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UpgradeBatch(_message.Message):
     __slots__ = ("batch", "nodes")
@@ -2095,7 +2101,7 @@ class LeftOut(_message.Message):
     def __init__(self, node: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class UpgradePlan(_message.Message):
-    __slots__ = ("target", "canaries", "batch", "observe_s", "batches", "left_out", "within", "urgent")
+    __slots__ = ("target", "canaries", "batch", "observe_s", "batches", "left_out", "within", "urgent", "kind")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CANARIES_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
@@ -2104,6 +2110,7 @@ class UpgradePlan(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     WITHIN_FIELD_NUMBER: _ClassVar[int]
     URGENT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     target: str
     canaries: int
     batch: int
@@ -2112,16 +2119,18 @@ class UpgradePlan(_message.Message):
     left_out: _containers.RepeatedCompositeFieldContainer[LeftOut]
     within: str
     urgent: bool
-    def __init__(self, target: _Optional[str] = ..., canaries: _Optional[int] = ..., batch: _Optional[int] = ..., observe_s: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[UpgradeBatch, _Mapping]]] = ..., left_out: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ...) -> None: ...
+    kind: str
+    def __init__(self, target: _Optional[str] = ..., canaries: _Optional[int] = ..., batch: _Optional[int] = ..., observe_s: _Optional[int] = ..., batches: _Optional[_Iterable[_Union[UpgradeBatch, _Mapping]]] = ..., left_out: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class StartUpgradeRequest(_message.Message):
-    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "request_id")
+    __slots__ = ("to", "canary", "batch", "observe_s", "within", "urgent", "kind", "request_id")
     TO_FIELD_NUMBER: _ClassVar[int]
     CANARY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     OBSERVE_S_FIELD_NUMBER: _ClassVar[int]
     WITHIN_FIELD_NUMBER: _ClassVar[int]
     URGENT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     to: str
     canary: int
@@ -2129,32 +2138,45 @@ class StartUpgradeRequest(_message.Message):
     observe_s: int
     within: str
     urgent: bool
+    kind: str
     request_id: str
-    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, to: _Optional[str] = ..., canary: _Optional[int] = ..., batch: _Optional[str] = ..., observe_s: _Optional[int] = ..., within: _Optional[str] = ..., urgent: _Optional[bool] = ..., kind: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class PauseUpgradeRequest(_message.Message):
-    __slots__ = ("reason", "request_id")
+    __slots__ = ("reason", "to", "kind", "request_id")
     REASON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     reason: str
+    to: str
+    kind: str
     request_id: str
-    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, reason: _Optional[str] = ..., to: _Optional[str] = ..., kind: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResumeUpgradeRequest(_message.Message):
-    __slots__ = ("reason", "request_id")
+    __slots__ = ("reason", "to", "kind", "request_id")
     REASON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     reason: str
+    to: str
+    kind: str
     request_id: str
-    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, reason: _Optional[str] = ..., to: _Optional[str] = ..., kind: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class RollBackUpgradeRequest(_message.Message):
-    __slots__ = ("reason", "request_id")
+    __slots__ = ("reason", "to", "kind", "request_id")
     REASON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     reason: str
+    to: str
+    kind: str
     request_id: str
-    def __init__(self, reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, reason: _Optional[str] = ..., to: _Optional[str] = ..., kind: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class FinalizeUpgradeRequest(_message.Message):
     __slots__ = ("request_id",)

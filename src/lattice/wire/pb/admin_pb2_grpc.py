@@ -930,14 +930,14 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PlanUpgrade(self, request, context):
-        """Show what a rolling upgrade of the agents would do now; nothing is changed.
+        """Show what a rolling upgrade of the agents, or of the servers, would do now; nothing is changed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StartUpgrade(self, request, context):
-        """Start a rolling upgrade of the agents: canaries first, then batch by batch.
+        """Start a rolling upgrade: of the agents, canaries first, then batch by batch; of the servers, one by one, the leader last.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -958,7 +958,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RollBackUpgrade(self, request, context):
-        """Return every node that was touched to its former release.
+        """Return every node or server that was touched to its former release.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

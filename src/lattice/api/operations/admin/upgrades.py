@@ -6,12 +6,15 @@ from msgspec import Struct
 
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
+from lattice.config.release import installed_release
 from lattice.core.machine.commands import RaiseLevel
 from lattice.core.machine.levels import NEWEST
-from lattice.core.model.site.upgrades import NodeStep, NodeUpgrade, Upgrade, UpgradePhase
+from lattice.core.model.site.upgrades import NodeStep, NodeUpgrade, Upgrade, UpgradeKind, UpgradePhase
 from lattice.ports.quorum.servers import ServerState, alone, level_blocked_by
 from lattice.wire.admin.upgrades import AgentProtocols, AgentUpgradeView, NodeUpgradeView, ServerLevels, UpgradeView
 from lattice.wire.text.times import rfc3339
+
+_RETURN = {UpgradeKind.AGENTS: "register", UpgradeKind.SERVERS: "answer"}
 
 
 class FinalizeUpgrade(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +62,7 @@ async def servers_of(context: Context) -> list[ServerState]:
     services = context.services
     if services.quorum is not None:
         return await services.quorum.ask_all(None)
-    return [alone(services.server_name, services.replica.applied_index)]
+    return [alone(services.server_name, services.replica.applied_index, installed_release())]
 
 
 def _levels(state: ServerState) -> ServerLevels:
@@ -69,6 +72,7 @@ def _levels(state: ServerState) -> ServerLevels:
         name=state.name,
         newest_level=state.replica.newest_level,
         newest_protocol=state.replica.newest_protocol,
+        release=state.replica.release,
     )
 
 
@@ -90,6 +94,7 @@ def _rollout(upgrade: Upgrade) -> AgentUpgradeView:
             NodeUpgradeView(node=each.node, former=each.former, batch=each.batch, step=each.step)
             for each in upgrade.nodes
         ],
+        kind=upgrade.kind,
     )
 
 
@@ -98,7 +103,7 @@ def _waits_for(upgrade: Upgrade, left: list[NodeUpgrade]) -> str:
         return "an administrator: resume or rollback"
     called = [each.node for each in left if each.step is NodeStep.CALLED]
     if called:
-        return f"{_some(called)} to register with the release"
+        return f"{_some(called)} to {_RETURN[upgrade.kind]} with the release"
     draining = [each.node for each in left if each.step is NodeStep.DRAINING]
     if draining:
         return f"work on {_some(draining)} to end"

@@ -44,15 +44,22 @@ def _rollout(rollout: AgentUpgrade | None) -> list[tuple[str, str]]:
     batches: dict[int, list[NodeUpgrade]] = {}
     for node in rollout.nodes:
         batches.setdefault(node.batch, []).append(node)
+    what, shown = "nodes", [(_named(number), _steps(nodes)) for number, nodes in sorted(batches.items())]
+    if rollout.kind == "servers":
+        what, shown = "servers", [("Servers", _steps(rollout.nodes))]
     pairs = [
-        ("Upgrade", f"to {rollout.target}, {rollout.phase}, {rollout.done} of {len(rollout.nodes)} nodes done"),
+        ("Upgrade", f"to {rollout.target}, {rollout.phase}, {rollout.done} of {len(rollout.nodes)} {what} done"),
         ("Reason", rollout.reason),
         ("Waits for", rollout.waits_for),
         ("Started", f"{stamp_text(rollout.began_at)} by {rollout.by}"),
         ("Ended", stamp_text(rollout.ended_at)),
-        *((f"Batch {number}" if number else "Canaries", _steps(nodes)) for number, nodes in sorted(batches.items())),
+        *shown,
     ]
     return [(name, text) for name, text in pairs if text]
+
+
+def _named(batch: int) -> str:
+    return f"Batch {batch}" if batch else "Canaries"
 
 
 def _steps(nodes: list[NodeUpgrade]) -> str:
@@ -71,7 +78,8 @@ def _next(status: UpgradeStatus) -> str:
 def _line(server: ServerLevels) -> str:
     if server.newest_level is None:
         return f"does not answer: {server.problem}"
-    return f"supports levels up to {server.newest_level}, protocol {server.newest_protocol}"
+    release = f"{server.release}, " if server.release else ""
+    return f"{release}supports levels up to {server.newest_level}, protocol {server.newest_protocol}"
 
 
 STATUS = Command(

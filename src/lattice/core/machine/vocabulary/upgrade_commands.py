@@ -1,11 +1,11 @@
-"""Commands about the upgrade of the agents. See docs/architecture/upgrades.md."""
+"""Commands about rolling upgrades. See docs/architecture/upgrades.md."""
 
 from lattice.core.machine.vocabulary.shape import Command
-from lattice.core.model.site.upgrades import FiguresBefore, NodeStep, UpgradeTrigger
+from lattice.core.model.site.upgrades import FiguresBefore, NodeStep, UpgradeKind, UpgradeTrigger
 
 
 class BeginUpgrade(Command, tag="begin_upgrade", frozen=True, kw_only=True):
-    """Upgrade the agents of these nodes, in this order."""
+    """Upgrade the agents of these nodes, in this order; or these servers, whose releases `formers` has: the log does not know them."""
 
     target: str
     nodes: tuple[str, ...]
@@ -15,6 +15,8 @@ class BeginUpgrade(Command, tag="begin_upgrade", frozen=True, kw_only=True):
     within: str = ""
     urgent: bool = False
     before: FiguresBefore = FiguresBefore()
+    kind: UpgradeKind = UpgradeKind.AGENTS
+    formers: tuple[str, ...] = ()
 
 
 class TurnUpgrade(Command, tag="turn_upgrade", frozen=True, kw_only=True):

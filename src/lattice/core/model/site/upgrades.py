@@ -1,10 +1,15 @@
-"""The rolling upgrade of the agents: its record, its lifecycle, and the sizes of its batches. See docs/architecture/upgrades.md."""
+"""A rolling upgrade of agents or servers: its record, its lifecycle, and the sizes of its batches. See docs/architecture/upgrades.md."""
 
 import re
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+
+class UpgradeKind(StrEnum):
+    AGENTS = "agents"
+    SERVERS = "servers"
 
 
 class UpgradePhase(StrEnum):
@@ -54,7 +59,7 @@ class NodeStep(StrEnum):
 
 
 class NodeUpgrade(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    node: str
+    node: str  # or the server
     former: str  # the release that a rollback returns to
     batch: int = 0  # 0 = canary
     step: NodeStep = NodeStep.WAITING
@@ -87,6 +92,7 @@ class Upgrade(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     stepped_at: int = 0
     ended_at: int = 0
     before: FiguresBefore = FiguresBefore()
+    kind: UpgradeKind = UpgradeKind.AGENTS
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +119,8 @@ def turned(upgrade: Upgrade, trigger: UpgradeTrigger, reason: str, at: int) -> U
         phase=phase,
         paused_in=paused_in,
         nodes=nodes,
-        reason=reason,
+        # What led to a rollback is still what one wants to know when it is over.
+        reason=reason or (upgrade.reason if phase is UpgradePhase.ROLLED_BACK else ""),
         stepped_at=at,
         ended_at=0 if phase in OPEN_PHASES else at,
     )
@@ -162,3 +169,15 @@ def is_skipping(former: str, target: str) -> bool:
     # Which release was the last before a new major number is not known; its first one is x.0.
     newer_minor = new_minor if new_major > old_major else old_minor
     return abs(new_major - old_major) > 1 or newer_minor > 0
+
+
+_NUMBERS = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?")
+
+
+def is_older(release: str, than: str) -> bool:
+    """Whether the first release came before the second; false if one of them has no numbers."""
+    first, second = _NUMBERS.match(release), _NUMBERS.match(than)
+    if first is None or second is None:
+        return False
+    one, other = (tuple(int(number or 0) for number in each.groups()) for each in (first, second))
+    return one < other

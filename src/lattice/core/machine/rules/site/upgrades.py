@@ -1,4 +1,4 @@
-"""Judges the upgrade of the agents: one at a time, along the table of its phases. See docs/architecture/upgrades.md."""
+"""Judges rolling upgrades: one at a time, along the table of its phases. See docs/architecture/upgrades.md."""
 
 import re
 
@@ -7,7 +7,15 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.site.audit import AuditNote
-from lattice.core.model.site.upgrades import NodeUpgrade, Upgrade, UpgradeTrigger, batch_of, stepped, turned
+from lattice.core.model.site.upgrades import (
+    NodeUpgrade,
+    Upgrade,
+    UpgradeKind,
+    UpgradeTrigger,
+    batch_of,
+    stepped,
+    turned,
+)
 
 Events = tuple[ev.AnyEvent, ...]
 UpgradeOrder = cmd.BeginUpgrade | cmd.TurnUpgrade
@@ -19,7 +27,24 @@ def begin(state: State, command: cmd.BeginUpgrade, actor: str, at: int) -> Event
     refusal = _unfit(state, command)
     if refusal is not None:
         return refusal
-    nodes = tuple(
+    upgrade = Upgrade(
+        target=command.target,
+        by=actor,
+        began_at=at,
+        level=state.level,
+        observe_s=command.observe_s,
+        nodes=_servers(command) if command.kind is UpgradeKind.SERVERS else _nodes(state, command),
+        within=command.within,
+        urgent=command.urgent,
+        stepped_at=at,
+        before=command.before,
+        kind=command.kind,
+    )
+    return (ev.UpgradeChanged(upgrade=upgrade),)
+
+
+def _nodes(state: State, command: cmd.BeginUpgrade) -> tuple[NodeUpgrade, ...]:
+    return tuple(
         NodeUpgrade(
             node=name,
             former=state.nodes[name].agent_version,
@@ -28,19 +53,12 @@ def begin(state: State, command: cmd.BeginUpgrade, actor: str, at: int) -> Event
         )
         for place, name in enumerate(command.nodes)
     )
-    upgrade = Upgrade(
-        target=command.target,
-        by=actor,
-        began_at=at,
-        level=state.level,
-        observe_s=command.observe_s,
-        nodes=nodes,
-        within=command.within,
-        urgent=command.urgent,
-        stepped_at=at,
-        before=command.before,
-    )
-    return (ev.UpgradeChanged(upgrade=upgrade),)
+
+
+def _servers(command: cmd.BeginUpgrade) -> tuple[NodeUpgrade, ...]:
+    """Each is a batch of its own; which comes next depends on who leads then."""
+    named = zip(command.nodes, command.formers, strict=True)
+    return tuple(NodeUpgrade(node=name, former=former, batch=place) for place, (name, former) in enumerate(named))
 
 
 def _unfit(state: State, command: cmd.BeginUpgrade) -> Rejected | None:
@@ -54,6 +72,22 @@ def _unfit(state: State, command: cmd.BeginUpgrade) -> Rejected | None:
         return Rejected(code="invalid", message="a batch has at least one node, and no size or time is negative")
     if not command.nodes or len(set(command.nodes)) != len(command.nodes):
         return Rejected(code="invalid", message="an upgrade names at least one node, and each node once")
+    if command.within and command.within not in state.reservations:
+        return Rejected(code="not_found", message=f'unknown reservation "{command.within}"')
+    return _unfit_servers(command) if command.kind is UpgradeKind.SERVERS else _unfit_nodes(state, command)
+
+
+def _unfit_servers(command: cmd.BeginUpgrade) -> Rejected | None:
+    if command.urgent:
+        return Rejected(code="invalid", message="nothing runs on servers, so their upgrade cannot be urgent")
+    if len(command.formers) != len(command.nodes) or not all(command.formers):
+        return Rejected(code="invalid", message="the upgrade of a server names the release that it runs now")
+    return None
+
+
+def _unfit_nodes(state: State, command: cmd.BeginUpgrade) -> Rejected | None:
+    if command.formers:
+        return Rejected(code="invalid", message="the releases of agents are those that they registered with")
     unknown = next((name for name in command.nodes if name not in state.nodes), "")
     if unknown:
         return Rejected(code="not_found", message=f'unknown node "{unknown}"')
@@ -61,8 +95,6 @@ def _unfit(state: State, command: cmd.BeginUpgrade) -> Rejected | None:
     if nameless:
         message = f"the release of node {nameless} is not known, so it could not be rolled back"
         return Rejected(code="conflict", message=message, hint="Leave it out until its agent has registered.")
-    if command.within and command.within not in state.reservations:
-        return Rejected(code="not_found", message=f'unknown reservation "{command.within}"')
     return None
 
 
@@ -99,5 +131,7 @@ def step(state: State, command: cmd.StepUpgrade, at: int) -> Events | Rejected:
 def order_note(command: UpgradeOrder, actor: str) -> AuditNote:
     if isinstance(command, cmd.BeginUpgrade):
         detail = f"{len(command.nodes)} nodes, {command.canaries} canaries, batches of {command.batch}"
+        if command.kind is UpgradeKind.SERVERS:
+            detail = f"servers {', '.join(command.nodes)}"
         return AuditNote(kind="upgrade.start", actor=actor, subject=command.target, detail=detail)
     return AuditNote(kind=f"upgrade.{command.trigger}", actor=actor, subject="upgrade", detail=command.reason)
