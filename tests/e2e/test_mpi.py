@@ -138,16 +138,20 @@ def test_a_rank_or_a_shim_that_is_killed_ends_the_step_and_the_ranks_are_named(
     eventually(lambda: not processes_of(walk), "no rank is left")
 
 
-def test_the_list_of_steps_tells_how_ranks_found_each_other(cluster: LocalCluster, alloc: str, walk: Path) -> None:
-    run(cluster, alloc, "-n", "4", str(walk), "hello")
+def test_the_list_of_steps_tells_how_ranks_found_each_other_while_they_run_and_after(
+    cluster: LocalCluster, alloc: str, walk: Path, scratch: Path
+) -> None:
+    def told_of_it() -> str:
+        found = cluster.get(f"/allocations/{alloc}/steps")["items"]
+        told = r"pmi1: 4 ranks, \d+ fences, [\d,]+ bytes exchanged, slowest fence [\d.]+ ms"
+        return next((str(step["state"]) for step in found if re.fullmatch(told, step["message"])), "")
 
-    def told_of_it() -> bool:
-        (step,) = cluster.get(f"/allocations/{alloc}/steps")["items"]
-        return bool(
-            re.match(r"pmi1: 4 ranks, \d+ fences, [\d,]+ bytes exchanged, slowest fence [\d.]+ ms", step["message"])
-        )
-
-    eventually(told_of_it, "the step's record")
+    with launched(cluster, alloc, "-n", "4", str(walk), "wait", str(scratch / "go")) as step:
+        eventually(lambda: told_of_it() == "running", "the figures of all four nodes")
+        assert "pmi1: 4 ranks, " in cluster.cli("steps", alloc).stdout
+        (scratch / "go").touch()
+        assert rest_of(step)[1] == ""
+    eventually(lambda: told_of_it() == "ended", "the step's record")
 
 
 def test_without_pmi_each_task_is_a_program_of_one_rank(cluster: LocalCluster, alloc: str, walk: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from lattice.agent.shim.pmi.early import REQUEST
 from lattice.agent.shim.pmi.seal import ports
 from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
-from tests.integration.agent.test_shim_steps import about, request, step_end, written
+from tests.integration.agent.test_shim_steps import about, request, step_end, step_event, written
 
 Message = dict[str, Any]
 NO_KEY = b""
@@ -83,6 +83,18 @@ def test_ranks_of_a_node_exchange_keys(shim: ShimProcess, agent: Client) -> None
     assert lines(fields) == {rank: got(4) for rank in range(4)}
     assert (end["pmi"]["kind"], end["pmi"]["met"], end["pmi"]["fences"]) == ("pmi1", 4, 1)
     assert end["pmi"]["bytes"] > 0
+
+
+def test_what_ranks_did_is_told_while_they_run(shim: ShimProcess, agent: Client) -> None:
+    gate = shim.dir / "gate"
+    os.mkfifo(gate)
+    fields = step(shim, EXCHANGE + f"read -r -t 60 < {gate}", pmi([[[0, 1]]]), range(2))
+    assert agent.ask("launch_step", **fields)["ok"]
+    told = step_event(agent, 7, 0, "running")["pmi"]
+    assert (told["kind"], told["met"], told["fences"]) == ("pmi1", 2, 1)
+    with gate.open("w") as opened:
+        opened.write("go\ngo\n")
+    assert step_end(agent, 7)["pmi"]["fences"] == 1
 
 
 @pytest.mark.parametrize("shape", [{}, {"heads": [[1, "127.0.0.1"]]}, {"hidden": True}])

@@ -26,11 +26,16 @@ def request(shim: ShimProcess, number: int, *argv: str, tasks: int = 1, step: in
 
 
 def step_end(agent: Client, number: int, step: int = 0) -> Message:
+    return step_event(agent, number, step, "ended")
+
+
+def step_event(agent: Client, number: int, step: int, phase: str) -> Message:
+    """The first one of that phase, awaited if need be."""
     while True:
         for event in agent.events:
             if (
                 event["event"] == "step"
-                and event["phase"] == "ended"
+                and event["phase"] == phase
                 and (event["number"], event["step"]) == (number, step)
             ):
                 return event

@@ -237,6 +237,7 @@ class Step:
         "kill_timer",
         "look_timer",
         "memory_limit_mb",
+        "news_timer",
         "pending",
         "phase",
         "pmi",
@@ -245,6 +246,7 @@ class Step:
         "started_boot_s",
         "tasks",
         "terminal",
+        "told_news",
         "usage",
         "wall_timer",
         "why",
@@ -269,6 +271,8 @@ class Step:
         self.memory_limit_mb = 0  # of the allocation on this node, 0 = not known
         self.look_timer: Timer | None = None  # when its service begins to look at processes that have not spoken to it
         self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
+        self.told_news: dict[str, object] = {}  # what the agent knows of its service
+        self.news_timer: Timer | None = None  # when it is told more
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
@@ -370,6 +374,11 @@ class Step:
         if self.pmi is not None and self.pmi.hear():
             self._heed_abort()
 
+    @property
+    def has_news(self) -> bool:
+        """Whether its service did something that the agent was not told."""
+        return self.pmi is not None and self.pmi.news != self.told_news and not self.is_over
+
     def _heed_abort(self) -> None:
         """A rank that called abort and was killed before it could end has the code it asked for."""
         if self.pmi is not None and self.pmi.abort is not None:
@@ -405,7 +414,7 @@ class Step:
             if self.ending == "pmi":
                 status.update(cause=self.ending, why=self.why)
         if self.pmi is not None and self.pmi.news:
-            status["pmi"] = self.pmi.news
+            status["pmi"] = self.told_news = self.pmi.news
         return status
 
     def save(self) -> None:

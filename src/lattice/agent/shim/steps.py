@@ -46,6 +46,8 @@ Body = dict[str, object]
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
 MAX_TASKS_PER_NODE = 4096
+# What ranks did with their service is told while they run, but not more often.
+NEWS_EVERY_S = 1.0
 NO_PROGRAM = "-"  # of a step whose tasks all have arguments of their own
 
 
@@ -265,6 +267,12 @@ class StepTable:
         why, grace_s = step.pmi.verdict if step.pmi is not None else ("", 0.0)
         if why and step.ending != "pmi":
             self._terminate(step, "pmi", grace_s, why)
+        elif step.has_news and step.news_timer is None:
+            step.news_timer = self._loop.call_at(boot_now() + NEWS_EVERY_S, lambda: self._tell_news(step))
+
+    def _tell_news(self, step: Step) -> None:
+        step.news_timer = None
+        self._report(step)
 
     def _make_holder(self, tracker: CgroupRoot, key: StepKey, request: Body) -> Cgroup:
         """What steps share on a node where the allocation runs no script: limits, and what they see of the file system."""
@@ -473,10 +481,10 @@ class StepTable:
 
     def _finish(self, step: Step) -> None:
         """In this order: the journal is complete, status.json says so, then the events for the reader, the agent and the run above."""
-        for timer in (step.wall_timer, step.kill_timer, step.client_timer, step.look_timer):
+        for timer in (step.wall_timer, step.kill_timer, step.client_timer, step.look_timer, step.news_timer):
             if timer is not None:
                 timer.cancel()
-        step.wall_timer = step.kill_timer = step.client_timer = step.look_timer = None
+        step.wall_timer = step.kill_timer = step.client_timer = step.look_timer = step.news_timer = None
         step.close_pmi(self._loop)
         for task in step.tasks:
             self._streams.drain(step, task)

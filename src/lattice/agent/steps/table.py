@@ -242,7 +242,7 @@ class Steps:
             reader.set()
 
     def _report(self, step: _Step) -> None:
-        if step.status is not None and (step.has_ended or step.status.tasks):
+        if step.status is not None and (step.has_ended or step.status.tasks or step.status.pmi):
             step.sent_s = time.monotonic()
             self._post(step_report(step.status, step.launch_id))
 

@@ -159,6 +159,7 @@ def view_of(live: LiveStep) -> StepView:
         message=live.message,
         failures=failure_lines(ends, node_of, was_ended=live.is_ending) + ((warning,) if warning else ()),
         is_terminal=is_terminal(live.launch_id),
+        pmi=pmi_summary(live),
         fed_at=live.fed_at,
     )
 

@@ -207,6 +207,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     message: str = ""
     failures: tuple[str, ...] = ()
     is_terminal: bool = False
+    pmi: str = ""  # how its ranks found each other, as far as the nodes have said
     fed_at: int = 0  # when input came last, as far as this leader knows; 0 = none did
 
 

@@ -253,7 +253,7 @@ def step_info(view: StepView) -> StepInfo:
         ended_at=rfc3339(view.ended_at) if view.has_ended else None,
         exit_code=view.exit_code if view.has_ended else None,
         lost=view.lost,
-        message="; ".join(view.failures) or view.message,
+        message="; ".join(filter(None, ("; ".join(view.failures) or view.message, view.pmi))),
         cpu_s=0.0,
         peak_memory_mb=0,
         codes={},
