@@ -138,6 +138,17 @@ def test_a_rank_or_a_shim_that_is_killed_ends_the_step_and_the_ranks_are_named(
     eventually(lambda: not processes_of(walk), "no rank is left")
 
 
+def test_a_program_that_wants_to_start_others_is_told_that_it_cannot(
+    cluster: LocalCluster, alloc: str, walk: Path, open_walk: Path, pmix: list[str]
+) -> None:
+    alone = run(cluster, alloc, "-n", "2", str(walk), "spawn")
+    assert alone.returncode != 0
+    assert "Comm_spawn" in alone.stderr  # Debian's MPICH does not ask, and names the call itself
+    asked = run(cluster, alloc, "-n", "2", *pmix, str(open_walk), "spawn")
+    assert asked.returncode != 0
+    assert "warning: a rank called MPI_Comm_spawn, which is not supported" in asked.stderr
+
+
 def test_the_list_of_steps_tells_how_ranks_found_each_other_while_they_run_and_after(
     cluster: LocalCluster, alloc: str, walk: Path, scratch: Path
 ) -> None:
@@ -186,7 +197,7 @@ def test_a_program_of_another_protocol_than_the_one_asked_for_is_told(
 ) -> None:
     done = run(cluster, alloc, "-n", "2", "--pmi", "pmi2", str(walk))
     assert done.returncode != 0
-    assert "speaks PMI-1; the step was launched with --pmi=pmi2" in done.stderr
+    assert "speaks PMI-1; the step was launched with --pmi=pmi2: leave that out" in done.stderr
 
 
 def test_programs_of_slurms_pmi2_library_exchange_keys(cluster: LocalCluster, alloc: str, walk: Path) -> None:

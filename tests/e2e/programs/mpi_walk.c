@@ -35,6 +35,10 @@ int main(int argc, char **argv)
     if (!strcmp(how, "abort") && rank == 1) {
         MPI_Abort(MPI_COMM_WORLD, 7);
     }
+    if (!strcmp(how, "spawn")) {
+        MPI_Comm other;
+        MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE);
+    }
     if (!strcmp(how, "exit") && rank == 1) {
         _exit(9);
     }

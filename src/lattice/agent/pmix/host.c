@@ -9,6 +9,7 @@
  *        C   rank (four bytes): it has connected
  *        F   what this node gives to a fence
  *        A   rank, status (four bytes each): it called PMIx_Abort
+ *        S   a rank asked for further processes, and was refused
  *        X   why it cannot continue
  * It ends when stdin ends. What it does not support is answered so.
  */
@@ -166,8 +167,20 @@ static pmix_status_t direct(const pmix_proc_t *proc, const pmix_info_t info[], s
     return PMIX_ERR_NOT_FOUND; /* everything was exchanged by the fence */
 }
 
+static pmix_status_t spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t infos, const pmix_app_t apps[],
+                           size_t count, pmix_spawn_cbfunc_t done, void *data) {
+    (void)proc, (void)info, (void)infos, (void)apps, (void)count, (void)done, (void)data;
+    tell('S', "", 0);
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
 static pmix_server_module_t module = {
-    .client_connected = connected, .client_finalized = finalized, .abort = aborted, .fence_nb = fence, .direct_modex = direct,
+    .client_connected = connected,
+    .client_finalized = finalized,
+    .abort = aborted,
+    .fence_nb = fence,
+    .direct_modex = direct,
+    .spawn = spawn,
 };
 
 static void complete(pmix_status_t status, char *data, size_t size) {

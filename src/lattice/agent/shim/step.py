@@ -272,7 +272,7 @@ class Step:
         self.look_timer: Timer | None = None  # when its service begins to look at processes that have not spoken to it
         self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
         self.told_news: dict[str, object] = {}  # what the agent knows of its service
-        self.news_timer: Timer | None = None  # when it is told more
+        self.news_timer: Timer | None = None  # when it learns more
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.

@@ -46,7 +46,7 @@ Body = dict[str, object]
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
 MAX_TASKS_PER_NODE = 4096
-# What ranks did with their service is told while they run, but not more often.
+# How often the agent learns at most what running ranks did with their service.
 NEWS_EVERY_S = 1.0
 NO_PROGRAM = "-"  # of a step whose tasks all have arguments of their own
 

@@ -20,6 +20,9 @@ from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, Step
 KEPT_MESSAGE = 2000
 OPEN_MPI = ("libmpi.so.20", "libmpi.so.40")
 OPEN_MPI_CAUSE = "Open MPI needs PMIx: use --pmi=pmix, or mpirun in the script"
+NO_SPAWN = (
+    "warning: a rank called MPI_Comm_spawn, which is not supported: a step has the ranks that it was launched with"
+)
 OTHER_CAUSE = "was it built for another process manager, or did it not call MPI_Init?"
 
 
@@ -129,9 +132,13 @@ def pmi_summary(live: LiveStep) -> str:
     uses = [use for use in live.pmi.values() if use.met]
     if not uses:
         return ""
-    fences, slowest_s = max(use.fences for use in uses), max(use.slowest_s for use in uses)
+    ranks, fences, slowest_s = (
+        sum(use.met for use in uses),
+        max(use.fences for use in uses),
+        max(use.slowest_s for use in uses),
+    )
     return (
-        f"{uses[0].kind}: {sum(use.met for use in uses)} ranks, {fences} {'fence' if fences == 1 else 'fences'}, "
+        f"{uses[0].kind}: {ranks} {'rank' if ranks == 1 else 'ranks'}, {fences} {'fence' if fences == 1 else 'fences'}, "
         f"{sum(use.bytes for use in uses):,} bytes exchanged, slowest fence {slowest_s * 1000:.1f} ms"
     )
 
@@ -139,7 +146,7 @@ def pmi_summary(live: LiveStep) -> str:
 def view_of(live: LiveStep) -> StepView:
     ends = live.ends.values()
     plan = live.plan
-    warning = singleton_warning(live)
+    warnings = (singleton_warning(live), NO_SPAWN if any(use.wanted_spawn for use in live.pmi.values()) else "")
     node_of = plan.node_of() if plan and any(end.status for end in ends) else {}
     return StepView(
         number=live.number,
@@ -157,7 +164,7 @@ def view_of(live: LiveStep) -> StepView:
         exit_code=counted_status(ends, was_ended=live.is_ending),
         lost=sum(end.is_lost for end in ends),
         message=live.message,
-        failures=failure_lines(ends, node_of, was_ended=live.is_ending) + ((warning,) if warning else ()),
+        failures=failure_lines(ends, node_of, was_ended=live.is_ending) + tuple(filter(None, warnings)),
         is_terminal=is_terminal(live.launch_id),
         pmi=pmi_summary(live),
         fed_at=live.fed_at,

@@ -446,6 +446,7 @@ class PmiUse(Struct, frozen=True, kw_only=True, gc=False):
     bytes: int = 0
     slowest_s: float = 0.0
     library: str = ""  # the MPI library of processes that did not use it, as far as it was seen
+    wanted_spawn: bool = False  # a rank asked for further processes, and was refused
 
 
 class StepReport(Struct, frozen=True, kw_only=True):

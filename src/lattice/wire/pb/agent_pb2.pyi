@@ -1358,20 +1358,22 @@ class StepReport(_message.Message):
     def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., cause: _Optional[_Union[EndCause, str]] = ..., pmi: _Optional[_Union[StepPmiUse, _Mapping]] = ..., was_ended: _Optional[bool] = ...) -> None: ...
 
 class StepPmiUse(_message.Message):
-    __slots__ = ("kind", "met", "fences", "bytes", "slowest_s", "library")
+    __slots__ = ("kind", "met", "fences", "bytes", "slowest_s", "library", "wanted_spawn")
     KIND_FIELD_NUMBER: _ClassVar[int]
     MET_FIELD_NUMBER: _ClassVar[int]
     FENCES_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     SLOWEST_S_FIELD_NUMBER: _ClassVar[int]
     LIBRARY_FIELD_NUMBER: _ClassVar[int]
+    WANTED_SPAWN_FIELD_NUMBER: _ClassVar[int]
     kind: str
     met: int
     fences: int
     bytes: int
     slowest_s: float
     library: str
-    def __init__(self, kind: _Optional[str] = ..., met: _Optional[int] = ..., fences: _Optional[int] = ..., bytes: _Optional[int] = ..., slowest_s: _Optional[float] = ..., library: _Optional[str] = ...) -> None: ...
+    wanted_spawn: bool
+    def __init__(self, kind: _Optional[str] = ..., met: _Optional[int] = ..., fences: _Optional[int] = ..., bytes: _Optional[int] = ..., slowest_s: _Optional[float] = ..., library: _Optional[str] = ..., wanted_spawn: _Optional[bool] = ...) -> None: ...
 
 class StepAck(_message.Message):
     __slots__ = ("key",)

@@ -36,7 +36,7 @@ class Node:
         self.loop = Loop()
         self.listener = listen()
         self.failures: list[str] = []
-        events = Events(lambda _: None, lambda _: None, lambda *_: None, self.failed)
+        events = Events(lambda _: None, lambda _: None, lambda *_: None, self.failed, lambda: None)
         self.ranks = PmixRanks(self.loop, self.listener, str(program), b"step", events)
 
     def failed(self, why: str) -> None:

@@ -62,6 +62,7 @@ def test_pmi2_answers_what_slurms_client_asks() -> None:
     size = said(ranks, 1, frame("cmd=info-getjobattr;key=universeSize;"))
     assert size == frame("cmd=info-getjobattr-response;found=TRUE;value=2;rc=0;")
     assert b"rc=1" in said(ranks, 1, frame("cmd=spawn;ncmds=1;"))
+    assert ranks.wanted_spawn
 
 
 def test_an_attribute_of_the_node_is_waited_for() -> None:
@@ -162,8 +163,10 @@ def test_all_ranks_of_a_step_speak_one_protocol_and_one_that_is_offered() -> Non
 def test_spawn_and_name_service_are_refused_by_an_answer() -> None:
     ranks = ranks_of()
     ranks.receive(0, INIT1)
+    assert not ranks.wanted_spawn
     spawn = b"mcmd=spawn\nnprocs=2\nexecname=/bin/true\nendcmd\n"
     assert said(ranks, 0, spawn) == b"cmd=spawn_result rc=-1 msg=not_supported\n"
+    assert ranks.wanted_spawn
     assert said(ranks, 0, b"cmd=publish_name service=a port=b\n") == b"cmd=publish_result rc=-1 msg=not_supported\n"
 
 

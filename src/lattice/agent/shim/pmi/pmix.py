@@ -32,7 +32,7 @@ _ABORT = struct.Struct("!Ii")
 class Events:
     """What the service wants to know."""
 
-    __slots__ = ("aborted", "failed", "fence", "met")
+    __slots__ = ("aborted", "failed", "fence", "met", "spawn")
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Events:
         fence: Callable[[bytes], None],
         aborted: Callable[[int, int], None],
         failed: Callable[[str], None],
+        spawn: Callable[[], None],
     ) -> None:
-        self.met, self.fence, self.aborted, self.failed = met, fence, aborted, failed
+        """`spawn`: a rank asked for further processes, and was refused."""
+        self.met, self.fence, self.aborted, self.failed, self.spawn = met, fence, aborted, failed, spawn
 
 
 def listen() -> socket.socket:
@@ -246,6 +248,8 @@ class PmixRanks:
             self._events.fence(content)
         elif kind == b"A" and len(content) == _ABORT.size:
             self._events.aborted(*_ABORT.unpack(content))
+        elif kind == b"S":
+            self._events.spawn()
         elif kind == b"X":
             self._events.failed(content[:500].decode("utf-8", "replace"))
 

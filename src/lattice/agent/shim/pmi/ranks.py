@@ -76,6 +76,7 @@ class LocalRanks:
         self.kind = ""  # what the ranks speak, known with the first of them
         self.met = 0  # ranks that spoke
         self.aborted: Aborted | None = None
+        self.wanted_spawn = False  # a rank asked for further processes, and was refused
         self._waits = 0  # ranks in the fence
         self._mapping = process_mapping(node_ranks)
         self._attributes: dict[str, str] = {}
@@ -164,7 +165,9 @@ class LocalRanks:
 
     def _agree(self, session: Session, kind: str) -> None:
         if kind not in self._kinds:
-            raise BadRank(f"speaks {NAMES[kind]}; the step was launched with --pmi={','.join(self._kinds)}")
+            raise BadRank(
+                f"speaks {NAMES[kind]}; the step was launched with --pmi={','.join(self._kinds)}: leave that out"
+            )
         if self.kind and kind != self.kind:
             others = [each.rank for each in self.sessions.values() if each.has_spoken]
             raise BadRank(f"speaks {NAMES[kind]}, but {ranks_text(others)} {NAMES[self.kind]}")
@@ -182,6 +185,7 @@ class LocalRanks:
         if action is not None:
             action(self, session, request)
         elif isinstance(wire, Pmi2Wire):
+            self.wanted_spawn |= request.name == "spawn"
             self._answer2(session, request, {"rc": "1", "errmsg": "not supported"})
         else:
             raise BadRank(f'sent the request "{shown(request.name)}", which is not supported')
@@ -247,6 +251,7 @@ class LocalRanks:
 
     def _refuse(self, name: str, session: Session, _request: Request) -> None:
         """Spawn and the name service: answered, so that the library can say that it is not possible."""
+        self.wanted_spawn |= name == "spawn_result"
         self._answer(session, name, {"rc": "-1", "msg": "not_supported"})
 
     # PMI-2.

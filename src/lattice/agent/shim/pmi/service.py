@@ -94,7 +94,7 @@ class Service:
         if listener is None or plan.pmix is None:
             return None
         step = step_text(plan.pmix.space, plan.nodes, plan.node_ranks, plan.place, plan.pmix.directory)
-        events = Events(self._met_pmix, self._give_pmix, self._aborted_pmix, self._failed_pmix)
+        events = Events(self._met_pmix, self._give_pmix, self._aborted_pmix, self._failed_pmix, self._spawn_pmix)
         ranks = len(plan.node_ranks[plan.place])
         return PmixRanks(self._loop, listener, plan.pmix.program, step, events, ranks)
 
@@ -133,6 +133,7 @@ class Service:
             "bytes": self._bytes,
             "slowest_s": round(self._slowest_s, 6),
             "library": self._library,
+            "wanted_spawn": self._ranks.wanted_spawn,
         }
         if news != self._told and (self._ranks.met or self._library):
             self._told = news
@@ -255,6 +256,10 @@ class Service:
         if self._ranks.aborted is None:
             self._ranks.aborted = Aborted(rank, code & 0xFF)
         self._advance()
+
+    def _spawn_pmix(self) -> None:
+        self._ranks.wanted_spawn = True
+        self._tell_news()
 
     def _failed_pmix(self, why: str) -> None:
         self.fail(f"PMIx on {self._plan.node}: {why}")

@@ -272,7 +272,10 @@ def _checked(news: dict[str, object]) -> dict[str, object]:
     counts = {name: max(0, min(int(str(news.get(name) or 0)), 1 << 62)) for name in ("met", "fences", "bytes")}
     slowest_s = float(str(news.get("slowest_s") or 0.0))
     library = str(news.get("library") or "")[:64]
-    return {"kind": kind, **counts, "slowest_s": slowest_s if 0 <= slowest_s < 1e9 else 0.0, "library": library}
+    checked: dict[str, object] = {"kind": kind, **counts, "library": library}
+    checked["slowest_s"] = slowest_s if 0 <= slowest_s < 1e9 else 0.0
+    checked["wanted_spawn"] = news.get("wanted_spawn") is True
+    return checked
 
 
 def _fork(
