@@ -1,9 +1,12 @@
 """Steps and nodes that lie: a node's word counts for its own tasks of its own runs."""
 
+import time
+
 import msgspec
 import pytest
 
 from lattice.control.steps.plan import StepPlan, encode_plan, step_name
+from lattice.control.steps.registry import UNHEARD
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder
@@ -154,6 +157,28 @@ def test_only_plain_digits_name_a_task() -> None:
     assert msgspec.structs.replace(plan, stdin="0").input_nodes() == ("n1",)
     for file in ("\u00b2", "\u0663", "input.txt"):
         assert msgspec.structs.replace(plan, stdin=file).input_nodes() == ()
+
+
+@scenario
+async def test_thousands_of_made_up_steps_of_a_nodes_own_run_are_taken_in_a_moment_and_no_more_than_an_allocation_may_have() -> (
+    None
+):
+    cluster = Cluster(World())
+    await cluster.begin()
+    took_s = []
+    for many in (1000, 4000):
+        plans = [cluster.plan(step=100 + step) for step in range(many)]
+        keys = [StepKey(cluster.number, 1, plan.step) for plan in plans]
+        known = [
+            KnownStep(key=key, launch_id="forged", plan=encode_plan(plan))
+            for key, plan in zip(keys, plans, strict=True)
+        ]
+        cluster.registry.reset()
+        began_s = time.thread_time()
+        cluster.registry.registered("n1", tuple(known))
+        took_s.append(time.thread_time() - began_s)
+    assert len(cluster.registry.live(cluster.number)) == UNHEARD
+    assert took_s[1] < 10 * took_s[0], "not by the square of their number"
 
 
 @scenario

@@ -66,7 +66,7 @@ NODES_WITHIN_S = 5.0
 NODES_EVERY_S = 0.05
 # A node that has not got its part of a step from the last leader gets it from the repeated request, or never.
 ADOPT_WITHIN_S = 15.0
-# No step that a node has and this leader has not heard of is further ahead of what is recorded.
+# No step that a node has and this leader has not heard of is further ahead of what is recorded; nor are there more of an allocation.
 UNHEARD = 2 * MAX_LIVE
 
 
@@ -104,9 +104,9 @@ class StepRegistry:
         self._of: dict[int, dict[int, LiveStep]] = {}
         # The next free number of each allocation, kept as long as the allocation, so that no number is given twice.
         self._next: dict[int, int] = {}
-        # (until when, node, step): nodes of an adopted step that have not reported it. Each leaves when its node reports, when the
+        # (node, step), and until when: nodes of an adopted step that have not reported it. Each leaves when its node reports, when the
         # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
-        self._missing: list[tuple[float, str, tuple[int, int]]] = []
+        self._missing: dict[tuple[str, tuple[int, int]], float] = {}
         self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
         self._told: set[str] = set()  # nodes that have said since this leader began which steps they have
         self._leavers = Leavers()
@@ -189,7 +189,7 @@ class StepRegistry:
         nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
         if not nodes:
             return offset + len(data)
-        missing = {node for _, node, key in self._missing if key == live.key}
+        missing = {node for node in nodes if (node, live.key) in self._missing}
         if (live.unsent | missing).intersection(nodes):
             return None
         about = live.about()
@@ -226,10 +226,9 @@ class StepRegistry:
         """Gives nodes their part that the last leader did not reach."""
         if live.plan is None or live.is_ending or allocation.run != live.run:
             return
-        waiting = {node for _, node, key in self._missing if key == live.key}
+        waiting = {node for node in live.plan.layout.nodes if self._missing.pop((node, live.key), 0.0)}
         if waiting:
             orders = self._orders(allocation, request, live.plan)
-            self._missing = [entry for entry in self._missing if entry[2] != live.key]
             live.orders |= {node: orders[node] for node in waiting if node in live.open_nodes}
             live.unsent |= set(live.orders)
             self._send_orders(live)
@@ -351,7 +350,7 @@ class StepRegistry:
                 live.unsent.add(node)  # lost on the way
                 continue
             # The last leader has not sent it: only a repeated request has the order.
-            self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, node, live.key))
+            self._missing.setdefault((node, live.key), self._clock.monotonic_s() + ADOPT_WITHIN_S)
             self._alarm.ring()
 
     def node_opened(self, node: str) -> None:
@@ -364,13 +363,14 @@ class StepRegistry:
                     self._links.order_step(node, live.end_order(self._grace_s(), live.message))
 
     def _adopt(self, node: str, known: KnownStep) -> None:
-        plan = trusted_plan(self._replica.state, node, known)
+        number = known.key.number
+        live = self._live.get((number, known.key.step))
+        is_full = live is None and len(self._of.get(number, {})) >= UNHEARD
+        plan = None if is_full else trusted_plan(self._replica.state, node, known)
         if plan is None:
             self._distrust(node, known.key.of_run)
             return
-        number = known.key.number
         self._next[number] = max(self._next.get(number, 0), known.key.step + 1)
-        live = self._live.get((number, known.key.step))
         if live is None:
             live = LiveStep(
                 number=number,
@@ -384,15 +384,14 @@ class StepRegistry:
                 open_nodes=set(plan.layout.nodes),
             )
             self._keep(live)
-            for other in plan.layout.nodes:
-                if other != node:
-                    self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, other, live.key))
+            late_s = self._clock.monotonic_s() + ADOPT_WITHIN_S
+            self._missing |= {(other, live.key): late_s for other in plan.layout.nodes if other != node}
             self._alarm.ring()
         elif live.launch_id != plan.launch_id or live.plan is None or node not in live.plan.layout.nodes:
             self._distrust(node, known.key.of_run)
             return
         self._has_it(live, node)
-        self._missing = [entry for entry in self._missing if entry[1:] != (node, live.key)]
+        self._missing.pop((node, live.key), None)
         if not self._is_wanted(live):
             self._end(live, 0.0, "the allocation has ended")
 
@@ -539,7 +538,7 @@ class StepRegistry:
         self._over.clear()
 
     async def _turn(self) -> None:
-        due = min((when for when in (*(late[0] for late in self._missing), self._leavers.next_s) if when), default=None)
+        due = min((when for when in (*self._missing.values(), self._leavers.next_s) if when), default=None)
         pause_s = None if due is None else due - self._clock.monotonic_s()
         await self._alarm.wait(0.0 if self._over else pause_s)
         self._give_up_missing()
@@ -551,9 +550,9 @@ class StepRegistry:
 
     def _give_up_missing(self) -> None:
         now = self._clock.monotonic_s()
-        late = [entry for entry in self._missing if entry[0] <= now]
-        self._missing = [entry for entry in self._missing if entry[0] > now]
-        for _, node, key in late:
+        late = [entry for entry, until_s in self._missing.items() if until_s <= now]
+        for node, key in late:
+            del self._missing[node, key]
             live = self._live.get(key)
             if live is not None:
                 with self._guard.item(live.id):
