@@ -163,7 +163,6 @@ def test_all_ranks_of_a_step_speak_one_protocol_and_one_that_is_offered() -> Non
 def test_spawn_and_name_service_are_refused_by_an_answer() -> None:
     ranks = ranks_of()
     ranks.receive(0, INIT1)
-    assert not ranks.wanted_spawn
     spawn = b"mcmd=spawn\nnprocs=2\nexecname=/bin/true\nendcmd\n"
     assert said(ranks, 0, spawn) == b"cmd=spawn_result rc=-1 msg=not_supported\n"
     assert ranks.wanted_spawn
