@@ -1,18 +1,18 @@
 """Services: requests through the gateway, against their instances alone."""
 
 import http.client
+import shutil
+import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.cluster import start_cluster, wait_until
 from lattice.testing import LocalCluster
 
-INSTANCES, CLIENTS, REQUESTS = 4, 32, 40
-Place = tuple[str, int, str, dict[str, str]]
+INSTANCES, CLIENTS, SECONDS = 4, 32, 4
+SIZE = 1000
 # Answers after 5 ms, as many at a time as are asked.
 SERVER = """
 import asyncio, os
@@ -47,30 +47,33 @@ def _spread(cluster: LocalCluster) -> float:
     gateway = urlsplit(cluster.cli("service", "open", "work").stdout.strip())
     token = (cluster.directory / "token").read_text().strip()
     places = [line.rpartition(":")[2] for line in cluster.cli("service", "lookup", "work").stdout.split()]
-    headers = {"Authorization": f"Bearer {token}"}
-    through = ("127.0.0.1", gateway.port or 0, "/proxy/services/work/", headers)
-    wait_until(lambda: _asked(*through, 1), 30, "the service")
-    direct: list[Place] = [("127.0.0.1", int(port), "/", {}) for port in places]
-    alone = _rate([direct[each % len(direct)] for each in range(CLIENTS)])
-    return _rate([through] * CLIENTS) / alone
+    direct = [f"http://127.0.0.1:{port}/" for port in places]
+    through = f"http://127.0.0.1:{gateway.port}/proxy/services/work/"
+    wait_until(lambda: all(map(_answers, places)), 30, "the instances")
+    _rate([through], token)  # opens the connections that are kept
+    alone = _rate(direct)
+    return _rate([through], token) / alone
 
 
-def _rate(places: list[Place]) -> float:
-    threads = [threading.Thread(target=_asked, args=(*place, REQUESTS)) for place in places]
-    begun = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return len(places) * REQUESTS / (time.perf_counter() - begun)
+def _answers(port: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=5)
+    try:
+        connection.request("GET", "/")
+        return len(connection.getresponse().read()) == SIZE
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
-def _asked(host: str, port: int, path: str, headers: dict[str, str], count: int) -> bool:
-    connection = http.client.HTTPConnection(host, port, timeout=30)
-    for _ in range(count):
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        if answer.status != 200 or len(answer.read()) != 1000:
-            return False
-    connection.close()
-    return True
+def _rate(urls: list[str], token: str = "") -> float:
+    """Requests per second of all clients, shared among the places by wrk, a C program; raises when one request failed."""
+    if shutil.which("wrk") is None:
+        raise RuntimeError("wrk is missing: tools/system-packages bench installs it")
+    words = ["wrk", "-t1", f"-c{CLIENTS // len(urls)}", f"-d{SECONDS}s"]
+    words += ["-H", f"Authorization: Bearer {token}"] if token else []
+    running = [subprocess.Popen([*words, url], stdout=subprocess.PIPE, text=True) for url in urls]
+    said = [process.communicate(timeout=SECONDS + 30)[0] for process in running]
+    if any("Non-2xx" in each or "Socket errors" in each for each in said):
+        raise AssertionError(f"wrk saw errors: {said}")
+    return sum(float(line.split()[1]) for each in said for line in each.splitlines() if line.startswith("Requests/sec"))

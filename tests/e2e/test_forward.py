@@ -173,8 +173,9 @@ def test_a_service_is_found_by_name_and_reached_on_all_its_nodes(cluster: LocalC
         answer = httpx.get(f"{gateway}/proxy/services/web/", headers={"Authorization": f"Bearer {token}"})
         return answer.text.split()[0] if answer.status_code == 200 else ""
 
-    eventually(lambda: node() and node(), "it answers")
-    assert {node() for _ in range(6)} == {place.partition(":")[0] for place in places}
+    # One that does not listen yet is left out for a moment.
+    nodes = {place.partition(":")[0] for place in places}
+    eventually(lambda: {node() for _ in range(6)} == nodes, "both answer")
     cluster.cli("cancel", alloc)
     cluster.wait_state(alloc, "Cancelled")
     done = cluster.cli("service", "lookup", "web", check=False)

@@ -321,7 +321,7 @@ class Driver:
             case SendReport():
                 self._report(instruction)
             case LaunchRun(order=order):
-                self._spawn(self._launcher.launch(order))
+                self._spawn(self._bulk.resting.during(self._launcher.launch(order)))
             case StopRun(key=key, grace_s=grace_s, why=why):
                 self._instances.stop(key, grace_s, lambda: self._ask_shim("stop", key, grace_s=grace_s, why=why))
             case WatchInstance(order=order):

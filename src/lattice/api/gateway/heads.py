@@ -6,10 +6,12 @@ never from the caller.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 MAX_HEAD = 64 << 10
 MAX_HEADERS = 100
+MAX_KNOWN = 200  # characters of a line that is kept
 COOKIE = "lattice-proxy"
 # Of the web page on the same host: a browser sends them to every port of it, and they are no business of the work.
 _PAGE_COOKIES = ("lattice-session-", "__Host-lattice-session-", "lattice-login")
@@ -118,13 +120,27 @@ def _lines(text: bytes) -> tuple[str, tuple[Header, ...], Index]:
     headers = []
     index: dict[str, list[str]] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or _TOKEN.fullmatch(name) is None or _CONTROL.search(value):
-            raise BadHead("a header that is none")
-        value = value.strip(" \t")
-        headers.append((name, value))
-        index.setdefault(name.lower(), []).append(value)
+        header, small = _known_header(line) if len(line) <= MAX_KNOWN else _header(line)
+        headers.append(header)
+        index.setdefault(small, []).append(header[1])
     return first, tuple(headers), index
+
+
+def _header(line: str) -> tuple[Header, str]:
+    """Name and value, and the name in lower case."""
+    name, colon, value = line.partition(":")
+    if not colon or _TOKEN.fullmatch(name) is None or _CONTROL.search(value):
+        raise BadHead("a header that is none")
+    return (name, value.strip(" \t")), name.lower()
+
+
+# A client sends nearly the same lines with each request. Longer ones, as tokens are, are not kept.
+_known_header = lru_cache(4_096)(_header)
+
+
+def _passes(name: str) -> bool:
+    """Whether a header of this name, in lower case, goes to the work."""
+    return name not in _HOP and not name.startswith(_OURS)
 
 
 def request_body(head: RequestHead) -> Body:
@@ -168,7 +184,7 @@ def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_au
     named = {word.strip().lower() for word in ",".join(connection).split(",")} if connection else ()
     for name, value in head.headers:
         small = name.lower()
-        if small in _HOP or small in named or small.startswith(_OURS):
+        if small in named or not _passes(small):
             continue
         if small == "authorization" and drops_authorization:
             continue

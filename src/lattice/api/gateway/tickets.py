@@ -86,6 +86,8 @@ class Tickets:
 
     def session(self, text: str, prefix: str) -> Grant | None:
         """What a session allows at this address; None for one that has ended or is another address's."""
+        if not text:
+            return None
         body, _, code = text.partition(".")
         if len(text) > MAX_SESSION or not hmac.compare_digest(self._code(body).encode(), code.encode()):
             return None

@@ -15,6 +15,7 @@ from lattice.api.running.sharing import is_open, is_still_shared, may_reach, por
 from lattice.api.services import Services
 from lattice.core.machine.parts.services import Endpoint, ServiceKey, endpoints_of
 from lattice.core.model.ids import parse_allocation_id
+from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.exposure import find_exposed
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.tunnels import Tunnel, TunnelRefused
@@ -22,6 +23,7 @@ from lattice.ports.site.identity import Identity, Unauthenticated
 
 # A request that cannot be repeated takes a connection that was used this recently, and makes one otherwise.
 SURE_S = 1.0
+MAX_FOUND = 4_096
 # How many times, and with what pause, a request to a service is tried while none of its instances takes a connection.
 HELD_ROUNDS, HELD_ROUND_S = 25, 0.2
 
@@ -59,6 +61,18 @@ class PortWork:
         self._kept = KeptTunnels(now_s, lambda delay_s, call: asyncio.get_running_loop().call_later(delay_s, call))
         self.spreading = Spreading(now_s)
         self._requests = services.observations.requests
+        # What was found in the state, until it changes.
+        self._read_at = -1
+        self._grants: dict[tuple[Identity, str, Address], Grant] = {}
+        self._places: dict[tuple[str, str, str], list[tuple[Allocation, Endpoint]]] = {}
+
+    def _forget_the_old(self) -> None:
+        """What was found in an older state is found again."""
+        index = self._services.replica.applied_index
+        if index != self._read_at or len(self._grants) + len(self._places) > MAX_FOUND:
+            self._read_at = index
+            self._grants.clear()
+            self._places.clear()
 
     async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
         try:
@@ -66,6 +80,14 @@ class PortWork:
         except Unauthenticated as error:
             await turn_away(self._services, error, source)
             raise Refused(401, str(error)) from None
+        self._forget_the_old()
+        key = (identity, tenant, address)
+        grant = self._grants.get(key)
+        if grant is None:
+            grant = self._grants[key] = self._judged(identity, tenant, address)
+        return grant
+
+    def _judged(self, identity: Identity, tenant: str, address: Address) -> Grant:
         if not may_at_all(identity, Permission.FORWARD):
             raise Refused(403, "your role does not allow to reach ports")
         if address.allocation:
@@ -159,17 +181,20 @@ class PortWork:
 
     def endpoints(self, tenant: str, name: str, user: str) -> list[Endpoint]:
         """Those of a service that are ready and may be reached by the user."""
-        state, ready = self._services.replica.state, self._services.ready
-        found = []
+        self._forget_the_old()
+        places = self._places.get((tenant, name, user))
+        if places is None:
+            places = self._places[tenant, name, user] = self._found(tenant, name, user)
+        ready = self._services.ready
+        return [endpoint for allocation, endpoint in places if ready(allocation, endpoint.node) is not False]
+
+    def _found(self, tenant: str, name: str, user: str) -> list[tuple[Allocation, Endpoint]]:
+        state, found = self._services.replica.state, []
         for allocation in state.services.running(ServiceKey(tenant, name)):
             exposed = find_exposed(allocation.exposes, name)
             if exposed is None or not is_open(state, allocation) or not is_still_shared(user, allocation, exposed):
                 continue
-            found += [
-                each
-                for each in endpoints_of(allocation, exposed)
-                if each.port and ready(allocation, each.node) is not False
-            ]
+            found += [(allocation, each) for each in endpoints_of(allocation, exposed) if each.port]
         return found
 
     async def _tunnel(self, key: tuple[object, ...], endpoint: Endpoint, *, is_safe: bool, is_again: bool) -> Tunnel:

@@ -7,6 +7,7 @@ Both ends use the same `Tunnels`; the server opens, the agent is asked. It knows
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -14,9 +15,9 @@ from lattice.wire.pb import agent_pb2 as pb
 
 WINDOW_BYTES = 1 << 20
 # Of one frame; small enough that others get their turn.
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 16
 # Of one message, and of what waits for it.
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 1 << 18
 ROOM_BYTES = 4 << 20
 MAX_TUNNELS = 1_024
 SERVICE = "lattice.v1.AgentBulkService"
@@ -36,8 +37,24 @@ class BadFrames(Exception):
     """What came is not a message of a bulk stream."""
 
 
+class Receiver(Protocol):
+    """Who takes what comes at once, without a task that waits for it."""
+
+    def arrived(self, piece: bytes) -> None:
+        """Answered with `StreamTunnel.taken`, now or when there is room for more."""
+        ...
+
+    def has_room(self) -> None:
+        """What `StreamTunnel.offer` did not take may be offered again."""
+        ...
+
+    def is_over(self) -> None:
+        """The other side has ended or closed the tunnel, or it was lost."""
+        ...
+
+
 class StreamTunnel:
-    """One connection. `read` and `write` may be awaited at the same time, each by one task."""
+    """One connection: `read` and `write` are awaited, each by one task, or `attend` names who takes what comes."""
 
     def __init__(self, tunnels: "Tunnels", number: int) -> None:
         self.number = number
@@ -53,6 +70,15 @@ class StreamTunnel:
         self._is_ended = False  # the other side sends no more
         self._has_ended = False  # we do not
         self._closed: pb.TunnelClosed | None = None
+        self._receiver: Receiver | None = None
+
+    def attend(self, receiver: Receiver) -> None:
+        """From now on what comes goes there; a tunnel that is attended is not read."""
+        self._receiver = receiver
+        while self._inbox:
+            receiver.arrived(self._inbox.popleft())
+        if self._is_ended or self._closed is not None:
+            receiver.is_over()
 
     async def opened(self) -> None:
         """Returns when the other side has connected; raises TunnelEnded."""
@@ -70,12 +96,31 @@ class StreamTunnel:
             self._arrived.clear()
             await self._arrived.wait()
         piece = self._inbox.popleft()
-        self._unread -= len(piece)
-        self._uncredited += len(piece)
+        self.taken(len(piece))
+        return piece
+
+    def taken(self, count: int) -> None:
+        """`count` bytes of what came are dealt with."""
+        self._unread -= count
+        self._uncredited += count
         if self._uncredited >= WINDOW_BYTES // 4 and self._closed is None:
             self._tunnels.put(pb.BulkFrame(tunnel=self.number, taken=self._uncredited))
             self._uncredited = 0
-        return piece
+
+    def offer(self, data: bytes) -> int:
+        """How many of the bytes are on their way now; the receiver hears when there is room for the rest. Raises TunnelEnded."""
+        place = 0
+        while place < len(data):
+            if self._closed is not None:
+                raise TunnelEnded(self._closed)
+            if self._room <= 0 or not self._tunnels.has_room(self):
+                break
+            most = min(PIECE_BYTES, self._room)
+            piece = data if not place and len(data) <= most else data[place : place + most]
+            place += len(piece)
+            self._room -= len(piece)
+            self._tunnels.put(pb.BulkFrame(tunnel=self.number, data=piece))
+        return place
 
     async def write(self, data: bytes) -> None:
         """Returns when all of it is on its way; raises TunnelEnded."""
@@ -135,23 +180,40 @@ class StreamTunnel:
                 if self._unread + self._uncredited > WINDOW_BYTES + PIECE_BYTES:
                     self.close(pb.TunnelClosed(code="broken", text="more was sent than the window allows"))
                     return
+                if self._receiver is not None:
+                    self._receiver.arrived(frame.data)
+                    return
                 self._inbox.append(frame.data)
                 self._arrived.set()
             case "taken":
                 self._room = min(self._room + frame.taken, WINDOW_BYTES)
-                self._has_room.set()
+                self.made_room()
             case "end":
                 self._is_ended = True
                 self._arrived.set()
+                if self._receiver is not None:
+                    self._receiver.is_over()
             case "closed":
                 self._tunnels.forget(self.number)
                 self.lose(frame.closed)
+
+    def made_room(self) -> None:
+        self._has_room.set()
+        if self._receiver is not None:
+            self._receiver.has_room()
+
+    @property
+    def closed(self) -> pb.TunnelClosed | None:
+        """What was said when it was closed; None while it is open."""
+        return self._closed
 
     def lose(self, closed: pb.TunnelClosed) -> None:
         """It is over; those who wait learn why."""
         if self._closed is not None:
             return
         self._closed = closed
+        if self._receiver is not None:
+            self._receiver.is_over()
         self._arrived.set()
         self._has_room.set()
         if not self._opened.done():
@@ -171,6 +233,7 @@ class Tunnels:
         self._filled = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
+        self._held: dict[StreamTunnel, None] = {}  # those whose receiver waits for room, in order
         self.lost: pb.TunnelClosed | None = None
 
     def __len__(self) -> int:
@@ -223,6 +286,13 @@ class Tunnels:
         if self._bytes >= ROOM_BYTES and self.lost is None:
             await self._has_room.wait()
 
+    def has_room(self, tunnel: StreamTunnel) -> bool:
+        """Whether more data may be put; if not, the tunnel hears when it may."""
+        if self._bytes < ROOM_BYTES or self.lost is not None:
+            return True
+        self._held[tunnel] = None
+        return False
+
     async def next_message(self) -> bytes:
         """Everything that has gathered, up to the size of one message; nothing when the stream is lost."""
         while not self._frames or self.lost is not None:
@@ -241,6 +311,9 @@ class Tunnels:
         self._bytes -= taken
         if self._bytes < ROOM_BYTES:
             self._has_room.set()
+            held, self._held = self._held, {}
+            for tunnel in held:
+                tunnel.made_room()
         return batch.SerializeToString()
 
     def forget(self, number: int) -> None:

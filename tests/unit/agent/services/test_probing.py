@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from lattice.agent.machine.state import ProbeFailed
 from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.shim_client import ShimMessage
-from lattice.agent.tunnels.streams import Flight, Refused
+from lattice.agent.tunnels.flight import Flight
+from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import Readiness, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.agents.messages import READINESS
