@@ -32,7 +32,7 @@ SHIM_SHARES = LATTICE / "core" / "model" / "work" / "endings.py"
 # A folder that no longer fits on a screen hides the architecture.
 MODULES_PER_FOLDER = 20
 
-SDK_MAY_USE = {"msgspec", "httpx", "lattice_sdk"}
+SDK_MAY_USE = {"msgspec", "lattice_sdk"}
 # Packages that one module of the client library imports when a user asks for what it does.
 SDK_OPTIONAL = {
     ("audit_export.py", "cryptography"),

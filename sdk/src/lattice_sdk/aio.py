@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from lattice_sdk.async_session import AsyncSession
-from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines, metric_events
+from lattice_sdk.asynchronous.session import AsyncSession
+from lattice_sdk.asynchronous.streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines, metric_events
 from lattice_sdk.calls.allocations import EVERYTHING, seconds
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.completion import completed_async, names_of, watched

@@ -314,20 +314,26 @@ class Session:
             stream.connection.close()
 
     def _encoded(self, request: Request) -> tuple[bytes, bytes]:
-        body = request.body or b""
-        host = "localhost" if self.endpoint.scheme == "unix" else _host_header(self.endpoint)
-        headers = [("Host", host), *self._headers, *request.headers]
-        token = self._token()
-        if token:
-            headers.append(("Authorization", f"Bearer {token}"))
-        if request.body is not None:
-            headers.append(("Content-Type", "application/json"))
-        if request.method != "GET" or body:
-            headers.append(("Content-Length", str(len(body))))
-        target = at_any_age(request.target) if self._stale and request.method == "GET" else request.target
-        first = f"{request.method} {self.endpoint.prefix}{target} HTTP/1.1\r\n"
-        lines = "".join(_header(name, value) for name, value in headers)
-        return (first + lines + "\r\n").encode("ascii"), body
+        return encoded(self.endpoint, request, self._headers, self._token(), stale=self._stale)
+
+
+def encoded(
+    endpoint: Endpoint, request: Request, common: Sequence[tuple[str, str]], token: str, *, stale: bool
+) -> tuple[bytes, bytes]:
+    """Head and body of a request as they are sent."""
+    body = request.body or b""
+    host = "localhost" if endpoint.scheme == "unix" else _host_header(endpoint)
+    headers = [("Host", host), *common, *request.headers]
+    if token:
+        headers.append(("Authorization", f"Bearer {token}"))
+    if request.body is not None:
+        headers.append(("Content-Type", "application/json"))
+    if request.method != "GET" or body:
+        headers.append(("Content-Length", str(len(body))))
+    target = at_any_age(request.target) if stale and request.method == "GET" else request.target
+    first = f"{request.method} {endpoint.prefix}{target} HTTP/1.1\r\n"
+    lines = "".join([_header(name, value) for name, value in headers])
+    return (first + lines + "\r\n").encode("ascii"), body
 
 
 def at_any_age(target: str) -> str:

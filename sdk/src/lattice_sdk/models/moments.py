@@ -10,6 +10,7 @@ T = TypeVar("T")
 
 Moment = str | datetime
 Duration = str | timedelta
+_PLAIN = frozenset({type(None), bool, int, float, str, tuple, list, dict})  # nearly all fields of a submission
 
 
 def moment(text: str | None) -> datetime | None:
@@ -37,6 +38,8 @@ def with_texts(record: T) -> T:
     changed: dict[str, object] = {}
     for name in record.__struct_fields__:
         old = getattr(record, name)
+        if type(old) in _PLAIN:
+            continue
         new = as_text(old) if isinstance(old, datetime | timedelta) else with_texts(old)
         if new is not old:
             changed[name] = new

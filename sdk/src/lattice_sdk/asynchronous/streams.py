@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 
-import httpx
-
-from lattice_sdk.async_session import AsyncSession, reason
+from lattice_sdk.asynchronous.session import AsyncSession
+from lattice_sdk.asynchronous.transport import AsyncAnswer
 from lattice_sdk.errors import Unreachable
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP, LogChunk, LogLine
 from lattice_sdk.models.steps import StepResult
 from lattice_sdk.models.telemetry.metrics import MetricEvent
 from lattice_sdk.retry import Attempts
-from lattice_sdk.session import Request
+from lattice_sdk.session import Request, explain
 from lattice_sdk.step_streams import StepDecoder, StepEvent
 from lattice_sdk.streams import (
     BLIND,
@@ -27,6 +26,7 @@ from lattice_sdk.streams import (
     decoded_output,
     restarted_run,
 )
+from lattice_sdk.transport import ProtocolError
 
 
 class AsyncEventReader:
@@ -36,7 +36,7 @@ class AsyncEventReader:
         self._session = session
         self._request = replace(request, timeout_s=SILENCE_S)
         self._last_id = ""
-        self._answer: httpx.Response | None = None
+        self._answer: AsyncAnswer | None = None
 
     async def begin(self) -> None:
         """Makes the first connection, so that what happens from now on is not missed."""
@@ -55,8 +55,8 @@ class AsyncEventReader:
                         if event.name == "end":
                             return
                         yield event
-                except httpx.HTTPError as error:
-                    why = reason(error)
+                except (OSError, ProtocolError) as error:
+                    why = explain(error)
                 attempts = attempts or self._session.policy.begin()
                 await self._resume(attempts, why)
                 if not self._last_id:
@@ -67,7 +67,7 @@ class AsyncEventReader:
     async def close(self) -> None:
         answer, self._answer = self._answer, None
         if answer is not None:
-            await answer.aclose()
+            answer.close()
 
     def forget_position(self) -> None:
         """Begin at the beginning if the stream has to be taken up again."""
@@ -81,7 +81,7 @@ class AsyncEventReader:
         if self._answer is None:
             return
         parser = EventParser()
-        async for chunk in self._answer.aiter_raw():
+        async for chunk in self._answer.chunks():
             for event in parser.feed(chunk):
                 if event.id:  # else the place that was set before stays
                     self._last_id = event.id
