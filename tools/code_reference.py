@@ -169,7 +169,9 @@ def configuration() -> list[str]:
         lines += ["", "| key | type | default | |", "|---|---|---|---|"]
         stated = {
             node.target.id: node
-            for node in body.body
+            for parent in reversed(kind.__mro__)
+            if parent.__name__ in classes
+            for node in classes[parent.__name__].body
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
         }
         hints = get_type_hints(kind, include_extras=True)

@@ -1,18 +1,24 @@
 """What every source of data has to do, whatever it stands on."""
 
+import contextlib
 import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import msgspec
 import obstore
 import pytest
 
 from lattice.integrations.directory.source import DirectorySource
+from lattice.integrations.s3.archive import Archive
+from lattice.integrations.s3.signing import signed_url
 from lattice.integrations.s3.source import PIECE, BucketSource
-from lattice.integrations.s3.store import BucketStore
+from lattice.integrations.s3.store import Bucket, BucketStore
 from lattice.ports.data.sources import Entry, Source, SourceChanged, SourceError, SourceGone
 from tests.s3_server import S3Server, running_s3
 
@@ -158,3 +164,67 @@ def test_who_may_read_a_directory_is_what_the_kernel_says(open_path: Path) -> No
         judged = DirectorySource(root, path).readable_by(["nobody", "no-such-user"])
         assert judged["nobody"] == f"nobody may not read {path}"
         assert "no account" in judged["no-such-user"]
+
+
+def test_what_is_no_archive_has_nothing_to_restore(place: Place) -> None:
+    source = place({"set/a": b"1"})("set")
+    assert source.restoring(source.listing()) == ""
+
+
+def _put_archived(bucket: Bucket, name: str, data: bytes) -> None:
+    url = signed_url(bucket, "PUT", name)
+    headers = {"x-amz-storage-class": "GLACIER", "content-type": "application/octet-stream"}
+    address = urlsplit(url)
+    with contextlib.closing(HTTPConnection(address.hostname or "", address.port)) as connection:
+        connection.request("PUT", f"{address.path}?{address.query}", body=data, headers=headers)
+        assert connection.getresponse().status == 200
+
+
+def test_objects_in_an_archive_are_asked_for_and_looked_at_until_they_are_there(s3: S3Server) -> None:
+    bucket = s3.make_bucket(f"cold-{next(_serial)}")
+    obstore.put(BucketStore(bucket)._store, "set/warm", b"1")
+    for name in ("set/a", "set/b c+ä"):
+        _put_archived(bucket, name, b"22")
+    source = BucketSource(bucket, "set", Archive(bucket, days=1, speed="Standard"))
+    found = source.listing()
+    assert source.restoring(found) == "2 of 3 objects are being restored from the archive"
+    # The server restores at once, and says so from the next question on.
+    assert source.restoring(found) == ""
+    assert BucketSource(bucket, "set").restoring(found) == ""
+
+
+def test_an_archive_that_is_gone_or_refuses_says_so(s3: S3Server) -> None:
+    bucket = s3.make_bucket(f"cold-{next(_serial)}")
+    archive = Archive(bucket, days=1, speed="Standard")
+    with pytest.raises(SourceGone, match="does not exist"):
+        archive.restoring(["set/nothing"])
+    nobody = msgspec.structs.replace(bucket, endpoint="http://127.0.0.1:9")
+    with pytest.raises(SourceError, match="cannot reach the store"):
+        Archive(nobody, days=1, speed="Standard").restoring(["set/a"])
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 0", ""),
+        ("echo tape 7 of 9; exit 75", "it is being restored from the archive: tape 7 of 9"),
+        ("exit 75", "it is being restored from the archive"),
+    ],
+)
+def test_a_program_of_the_site_brings_back_what_a_directory_has_in_an_archive(
+    tmp_path: Path, script: str, said: str
+) -> None:
+    (tmp_path / "set").mkdir()
+    program = tmp_path / "recall"
+    program.write_text(f'#!/bin/sh\n[ "$1" = {tmp_path}/set ] || exit 9\n{script}\n')
+    program.chmod(0o700)
+    source = DirectorySource(str(tmp_path), f"{tmp_path}/set", [str(program)])
+    assert source.restoring(source.listing()) == said
+
+
+def test_an_archive_whose_program_fails_says_why(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    for recall in (["/bin/sh", "-c", "echo the robot is broken >&2; exit 4"], [str(tmp_path / "no-such-program")]):
+        source = DirectorySource(str(tmp_path), f"{tmp_path}/set", recall)
+        with pytest.raises(SourceError, match=r"the robot is broken|No such file"):
+            source.restoring(source.listing())

@@ -55,14 +55,16 @@ def warm(place: Path) -> Path:
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
     with running_s3() as server:
-        server.make_bucket("training")
+        for name in ("training", "results"):
+            server.make_bucket(name)
         yield server
 
 
 @pytest.fixture(scope="module")
 def cluster(place: Path, warm: Path, s3: S3Server) -> Iterator[LocalCluster]:
     bucket = {"url": "s3://training", "endpoint": s3.endpoint, "key_id": "test", "key_secret": "env://HOME"}
-    tiers = json.dumps([{"url": f"file://{warm}"}, bucket])
+    results = {**bucket, "url": "s3://results", "writable": True}
+    tiers = json.dumps([{"url": f"file://{warm}"}, bucket, results])
     settings = {"data.tiers.warm": tiers, "data.mover_timeout": "2s"}
     arguments = ["--scratch-dir", str(place / "scratch")]
     with LocalCluster(nodes=2, settings=settings, arguments=arguments, directory=place / "cluster") as cluster:
@@ -104,6 +106,51 @@ def test_results_in_scratch_of_a_size_are_copied_too(cluster: LocalCluster, warm
     ended = cluster.run(script, scratch="32M", data=out(warm / "sized"))
     assert (ended["state"], ended["message"]) == ("Completed", "")
     assert (warm / "sized" / "large").read_bytes() == b"x" * 3_000_000
+
+
+def bucket_out(target: str, source: str = "results") -> dict[str, Any]:
+    return {"stage_out": [{"source": source, "target": f"s3://{target}"}]}
+
+
+def objects_of(s3: S3Server, prefix: str) -> dict[str, bytes]:
+    store = BucketStore(s3.bucket("results"))._store
+    names = [each["path"] for chunk in obstore.list(store, prefix) for each in chunk]
+    return {name.removeprefix(f"{prefix}/"): bytes(obstore.get(store, name).bytes()) for name in names}
+
+
+def test_results_go_to_a_bucket_by_requests_that_servers_sign(cluster: LocalCluster, place: Path, s3: S3Server) -> None:
+    script = (
+        "cd $LATTICE_SCRATCH && mkdir -p results/deep && echo 42 > results/answer && printf x > 'results/deep/a b+ü'"
+        " && head -c 70000000 /dev/zero | tr '\\0' y > results/large && touch results/empty && ln -s answer results/link"
+    )
+    ended = cluster.run(script, data=bucket_out("results/plain/{id}"))
+    assert (ended["state"], ended["message"]) == ("Completed", "")
+    found = objects_of(s3, f"plain/{ended['id']}")
+    large = found.pop("large")  # more than one part
+    assert (len(large), set(large)) == (70_000_000, {ord("y")})
+    assert found == {"answer": b"42\n", "deep/a b+ü": b"x", "empty": b""}
+    eventually(lambda: leaves_nothing(place), "scratch to be gone")
+    one = cluster.run(
+        "echo 1 > $LATTICE_SCRATCH/one", scratch="32M", data=bucket_out("results/single/{node}.txt", "one")
+    )
+    assert one["message"] == ""
+    assert objects_of(s3, "single") == {f"{one['nodes'][0]}.txt": b"1\n"}
+
+
+@pytest.mark.parametrize("role", ["agent", "server"])
+def test_no_result_for_a_bucket_is_lost_when_somebody_is_killed(
+    cluster: LocalCluster, place: Path, s3: S3Server, role: str
+) -> None:
+    script = "mkdir $LATTICE_SCRATCH/results; for i in $(seq 400); do echo $i > $LATTICE_SCRATCH/results/$i; done"
+    number = cluster.submit(script, data=bucket_out(f"results/killed-{role}"))["id"]
+    eventually(lambda: objects_of(s3, f"killed-{role}") or None, "the first result", within_s=60)
+    cluster.kill(role, cluster.allocation(number)["nodes"][0] if role == "agent" else None)
+    if role == "server":
+        cluster.wait_serving()
+    ended = cluster.wait_end(number, within_s=90)
+    assert (ended["state"], ended["message"]) == ("Completed", "")
+    assert objects_of(s3, f"killed-{role}") == {str(i): f"{i}\n".encode() for i in range(1, 401)}
+    eventually(lambda: leaves_nothing(place), "scratch to be gone")
 
 
 @pytest.mark.parametrize("role", ["agent", "shim", "mover", "server"])
@@ -179,6 +226,9 @@ def test_the_second_cancel_stops_it_and_the_rest_is_kept_and_named(cluster: Loca
 def test_what_cannot_be_is_refused_by_name(cluster: LocalCluster, warm: Path) -> None:
     for data, more, said in (
         (out("/nowhere"), {}, "is in no tier"),
+        (bucket_out("training/x"), {}, "results may not go to s3://training"),
+        (bucket_out("nowhere/x"), {}, "is in no bucket that tenant"),
+        (bucket_out("results/x"), {"tasks": "0-3"}, "every task would write to the same place"),
         (out(warm, "../x"), {}, "is not a path in the scratch directory"),
         (out(warm / "x"), {"tasks": "0-3"}, "every task would write to the same place"),
         (out(warm / "x"), {"per_node": True}, "every node would write to the same place"),

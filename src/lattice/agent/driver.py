@@ -135,7 +135,7 @@ class Driver:
         self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
         self._image_questions = ImageQuestions(self._images.fetcher, self._folders.path, self._post)
-        self._hooks = HookRunner(launch_hooks(settings, self._containers), self._folders.path, self._containers.release)
+        self._hooks = self._launch_hooks()
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
@@ -153,17 +153,8 @@ class Driver:
         self._beats, self._session, self._process = 0, 0, 1 + secrets.randbits(62)
         self.state = AgentState(retention=settings.retention)
         self.collection = Collection(facts.node_id, TcpSwitchboard(), self._fit_beat, self._post)
-        site = Site(
-            folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
-            policy=settings.policy,
-            node_id=facts.node_id,
-            programs=self._programs,
-            grace_s=settings.grace_s,
-            size=settings.node_size,
-            limits=settings.limits,
-        )
         self._steps = StepDriver(
-            site,
+            self._site(),
             self._devices,
             self._pool,
             ask=self.ask_shim,
@@ -172,6 +163,7 @@ class Driver:
             find=lambda key: self.state.find(key),
             run_folder=self._folders.path,
             containers=self._containers,
+            settings=settings,
             cleared=lambda: self.feed(StepsCleared()),
             cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
@@ -188,6 +180,22 @@ class Driver:
             fingerprint=lambda: self.keeper.fingerprint,
         )
         self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
+
+    def _site(self) -> Site:
+        settings = self._settings
+        return Site(
+            folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
+            policy=settings.policy,
+            node_id=settings.facts.node_id,
+            programs=self._programs,
+            grace_s=settings.grace_s,
+            size=settings.node_size,
+            limits=settings.limits,
+        )
+
+    def _launch_hooks(self) -> HookRunner:
+        hooks = launch_hooks(self._settings, self._containers, lambda: self._uploads.sink.signed)
+        return HookRunner(hooks, self._folders.path, self._containers.release)
 
     async def start(self) -> None:
         """Find or start the shim and recall the runs; raises ShimUnavailable."""
@@ -546,7 +554,8 @@ class Driver:
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
         features = set(self._facts.features) - OWN_FEATURES | confinement_features(listing.limits)
         features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
-        features |= self._steps.meet_shim(listing) | directory_features(self._settings.scratch_dir, listing.mount_kinds)
+        own = self._settings
+        features |= self._steps.meet_shim(listing) | directory_features(own.scratch_dir, listing.mount_kinds, own.data)
         features |= {watching.FEATURE} if listing.hints else set()
         if listing.cgroup:
             features.add(CGROUP_FEATURE)

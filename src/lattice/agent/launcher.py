@@ -26,6 +26,7 @@ from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, prepare
 from lattice.agent.runs.limits import run_limits
 from lattice.agent.runs.ports import NoPort, PortChooser
+from lattice.agent.runs.signed_store import SignedStore
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder, StartProgress
@@ -71,16 +72,18 @@ class Surroundings(Protocol):
         ...
 
 
-def launch_hooks(settings: Settings, containers: NodeContainers) -> list[LaunchHook]:
+def launch_hooks(
+    settings: Settings, containers: NodeContainers, signed: Callable[[], SignedStore] = SignedStore
+) -> list[LaunchHook]:
     """The hooks of this node, in the order in which they prepare a run. Images and data come before what may hide where they lie."""
     hooks: list[LaunchHook] = []
     if settings.hooks.has_prologue or settings.hooks.has_epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
     hooks.append(ImagesHook(containers.fetcher))
-    hooks.append(DataHook(settings.data))
+    hooks.append(DataHook(settings.data, settings.state_dir))
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
-        hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id))
+        hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id, signed))
     hooks.append(CheckpointHook(settings.state_dir))
     hooks.append(ContainerHook(containers))
     return hooks

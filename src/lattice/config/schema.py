@@ -468,18 +468,44 @@ class WarmTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     key_secret: str = ""  # its secret, as a reference; read by movers alone
     ca_file: str = ""  # PEM file with authorities of the service, besides those of the system
     timeout: Period = 60.0  # longest time of one request
+    writable: bool = (
+        False  # whether results (--stage-out) may go to this bucket; in a directory the rights of the user decide
+    )
+
+
+class ColdTierSection(WarmTierSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An archive: what is in it is restored before it is copied to the hot tier."""
+
+    # program that brings PATH, added as its last argument, back to a file:// archive: exit code 0 = it is there, 75 = ask again
+    recall: list[str] = []
+    restore_days: Annotated[int, Meta(ge=1, le=365)] = 7  # days that objects stay restored
+    restore_speed: Literal["Bulk", "Standard", "Expedited"] = "Standard"  # how fast objects are restored
 
 
 class DataTiersSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hot: HotTierSection = HotTierSection()
     warm: list[WarmTierSection] = []  # places from which data may be taken
-    cold: NotYet = None  # archives that have to be restored first; not supported yet
+    cold: list[ColdTierSection] = []  # archives: data is restored before it is copied
+
+
+class ExportSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An NFS export: a node that has it as `directory` binds it, another one mounts it for the run."""
+
+    name: Name  # NAME in nfs://NAME/path
+    tenants: list[Name] = []  # tenants that may use it; empty = all
+    directory: str = ""  # where nodes have it mounted
+    # HOST:/PATH, as mount.nfs takes it, for nodes that do not have it; empty = they refuse the work
+    address: Annotated[str, Meta(pattern=r"^([A-Za-z0-9\[][^\s,]*:/\S*)?$")] = ""
+    options: Annotated[str, Meta(pattern=r"^[A-Za-z0-9=,._:/-]*$")] = (
+        ""  # options of that mount, beside nosuid and nodev
+    )
 
 
 class DataSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Data of work (`--data-mount`): where it may come from, and where copies are made of it."""
 
     tiers: DataTiersSection = DataTiersSection()
+    exports: list[ExportSection] = []  # what users name as nfs://NAME/path
     # folders below which users may have data mounted; nodes have --data-targets
     targets: list[str] = field(default_factory=lambda: ["/data", "/datasets", "/input", "/mnt", "/workspace"])
     mover_timeout: Period = 15.0  # a mover that is silent for this long has lost its copies to others

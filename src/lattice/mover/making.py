@@ -97,6 +97,9 @@ class CopyMaking:
             if answer.reason.startswith(("the hot tier", "copies of tenant")):
                 self._say(CopyPhase.FULL, reason=answer.reason)
             return
+        if why := source.restoring(listing):
+            self._say(CopyPhase.FULL, reason=why)  # looked at again after the pause
+            return
         self.total, self.began_s = listing.size, time.monotonic()
         self._tier.fill(name, source, listing, self._moved)
         self._say(CopyPhase.READY, **sized)

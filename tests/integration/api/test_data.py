@@ -26,7 +26,13 @@ async def staged(world: World) -> None:
     world.services.staging = Staging(world.replica, world.clock, StagingSettings())
     world.services.tiers = DataTiers(
         has_hot=True,
-        warm=(WarmTier(url="file:///warm"), WarmTier(url="s3://secret-bucket", tenants=("nobodys",))),
+        exports={"shared": (), "theirs": ("nobodys",)},
+        warm=(
+            WarmTier(url="file:///warm"),
+            WarmTier(url="s3://secret-bucket", tenants=("nobodys",)),
+            WarmTier(url="file:///cold", is_cold=True, is_writable=False),
+            WarmTier(url="s3://read-only", is_writable=False),
+        ),
         targets=("/data",),
         why_unreadable=lambda source, account: f"{account} may not read it" if "closed" in source else "",
     )
@@ -49,7 +55,10 @@ MISTAKES: list[tuple[list[dict[str, Any]], str, str]] = [
     ([{**MOUNT, "source": "nfs://home/x", "tier_hint": ""}], "data.mounts[0].source", "no export"),
     ([{**MOUNT, "source": "/warm/closed"}], "data.mounts[0].source", "may not read it"),
     ([{**MOUNT, "access": "rw"}], "data.mounts[0].access", "read-only"),
-    ([{**MOUNT, "source": "s3://b-b/x", "tier_hint": "direct"}], "data.mounts[0].tier_hint", "cannot be mounted"),
+    ([{**MOUNT, "source": "s3://b-b/x", "tier_hint": "direct", "access": "rw"}], "data.mounts[0].access", "read-only"),
+    ([{**MOUNT, "source": "/cold/x", "tier_hint": "direct"}], "data.mounts[0].tier_hint", "has to be restored"),
+    ([{**MOUNT, "source": "nfs://theirs/x", "tier_hint": ""}], "data.mounts[0].source", "is no export"),
+    ([{**MOUNT, "source": "nfs://shared/x"}], "data.mounts[0].tier_hint", "mounted, not copied"),
 ]
 
 
@@ -63,6 +72,21 @@ async def test_mistakes_are_refused_and_nothing_changes(world: World) -> None:
         assert words in refused.error["message"]
         assert "secret-bucket" not in refused.error.get("hint", "")
     assert not world.replica.state.staging.copies
+
+
+@in_world
+async def test_results_go_only_where_they_may(world: World) -> None:
+    await staged(world)
+    for target, words in (
+        ("s3://read-only/x", "results may not go to s3://read-only"),
+        ("s3://secret-bucket/x", "is in no bucket"),
+        ("/cold/x", "is an archive"),
+        ("nfs://shared/x", "results go to directories and buckets"),
+    ):
+        out = [{"source": "results", "target": target}]
+        refused = await world.call("POST", "/allocations", body(stage_out=out), token=world.alice)
+        assert refused.status == 400
+        assert words in refused.error["message"]
 
 
 @in_world

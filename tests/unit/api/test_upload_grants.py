@@ -1,8 +1,12 @@
 """What a node may have signed: chunks of runs that it was given, under its own name, and nothing else."""
 
+import asyncio
+from collections.abc import Mapping
+
 import pytest
 
-from lattice.api.grpc.agents.uploads import Refused, UploadGrants, Wanted
+from lattice.api.grpc.agents.uploads import Refused, UploadGrants, UploadSigning, Wanted
+from lattice.ports.quorum.object_store import SignedPut
 from lattice.wire.files.chunks import Place
 from lattice.wire.files.samples import trace_name, trace_prefix
 
@@ -50,3 +54,76 @@ def test_a_node_stores_samples_of_its_own_runs() -> None:
 def test_nothing_else_is_signed(asked: Wanted) -> None:
     with pytest.raises(Refused):
         GRANTS.check("n1", asked)
+
+
+RESULT = "s3://results/models/a7"
+
+
+def result(name: str, method: str = "", query: str = "", *, prefix: str = RESULT, of: str = RESULT) -> Wanted:
+    return Wanted(prefix, name, GRANTS.grant(of, "n1"), method, query)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (result("weights"), "models/a7/weights"),
+        (result("deep/a b.bin"), "models/a7/deep/a b.bin"),
+        (result(""), "models/a7"),
+        (result("x", "POST", "uploads"), "models/a7/x"),
+        (result("x", "PUT", "partNumber=3&uploadId=abc~1"), "models/a7/x"),
+        (result("x", "POST", "uploadId=abc"), "models/a7/x"),
+        (result("x", "DELETE", "uploadId=abc"), "models/a7/x"),
+    ],
+)
+def test_a_node_uploads_results_below_its_own_target(asked: Wanted, name: str) -> None:
+    assert GRANTS.check("n1", asked) == name
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        result("../a8/weights"),
+        result("/weights"),
+        result("a//b"),
+        result("./a"),
+        result("a\nb"),
+        result("x" * 1100),
+        result("", prefix="s3://results", of="s3://results"),
+        result("weights", prefix="s3://results/models/a8"),
+        result("weights", prefix="s3://training/models/a7"),
+        result("weights", of="s3://results"),
+        result("x", "GET"),
+        result("x", "DELETE"),
+        result("x", "PUT", "acl"),
+        result("x", "POST", "restore"),
+        result("x", "PUT", "partNumber=3&uploadId=a&x-amz-acl=public-read"),
+        Wanted(RESULT, "weights", GRANTS.grant(RESULT, "n2")),
+        Wanted(PREFIX, f"stdout/n1/{CHUNK}", GRANTS.grant(PREFIX, "n1"), "DELETE"),
+        Wanted(PREFIX, f"stdout/n1/{CHUNK}", GRANTS.grant(PREFIX, "n1"), "", "acl"),
+    ],
+)
+def test_no_other_request_for_results_is_signed(asked: Wanted) -> None:
+    with pytest.raises(Refused):
+        GRANTS.check("n1", asked)
+
+
+class _Buckets:
+    def sign(self, bucket: str, name: str, method: str, query: Mapping[str, str]) -> SignedPut:
+        return SignedPut(f"{method} {bucket} {name} {dict(query)}", {})
+
+
+def test_results_are_signed_without_a_store_for_output() -> None:
+    signing = UploadSigning(None, GRANTS, _Buckets())
+    assert not signing.takes_output
+
+    def signed(asked: Wanted, by: UploadSigning = signing) -> str:
+        return asyncio.run(by.sign("n1", asked)).url
+
+    assert signed(result("x")) == "PUT results models/a7/x {}"
+    asked = result("x", "PUT", "partNumber=3&uploadId=a=")
+    assert signed(asked) == "PUT results models/a7/x {'partNumber': '3', 'uploadId': 'a='}"
+    assert signed(result("x", "POST", "uploads")).endswith("{'uploads': ''}")
+    with pytest.raises(Refused, match="signs no requests"):
+        signed(wanted(f"stdout/n1/{CHUNK}"))
+    with pytest.raises(Refused, match="no bucket for results"):
+        signed(result("x"), UploadSigning(None, GRANTS))

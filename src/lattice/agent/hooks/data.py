@@ -4,28 +4,39 @@ A copy lies in a folder of the hot tier that only root can enter; who may have i
 when its folder has its name: before that the run waits here. A source itself is opened by the shim with the rights of the user, and
 what it got is mounted, so that no user sees what their own rights do not show.
 
-Nothing has to be undone: the mounts go with the run's last process.
+The mounts go with the run's last process. What the node itself had to mount first, an export or a bucket, is undone.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
 
+from lattice.agent.hooks.node_mounts import NFS, S3, Export, NodeBucket, NodeMounts, can_mount_buckets
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.agent.hooks.runner import DATA
 from lattice.agent.hooks.scratch import FEATURE as SCRATCH_FEATURE
 from lattice.agent.hooks.scratch import NVME_FEATURE, scratch_features
 from lattice.agent.hooks.stage_out import FEATURE as STAGE_OUT_FEATURE
+from lattice.agent.hooks.stage_out import UPLOAD_FEATURE
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.data import DataOrder
 
 DATA_TIMEOUT_S = 24 * 3600.0
 FEATURE = "data"
-DIRECTORY_FEATURES = {SCRATCH_FEATURE, NVME_FEATURE, FEATURE, STAGE_OUT_FEATURE}
+EXPORT_FEATURE, BUCKET_FEATURE = "data_nfs", "data_s3"
+DIRECTORY_FEATURES = {
+    EXPORT_FEATURE,
+    BUCKET_FEATURE,
+    SCRATCH_FEATURE,
+    NVME_FEATURE,
+    FEATURE,
+    STAGE_OUT_FEATURE,
+    UPLOAD_FEATURE,
+}
 READ_ONLY, BIND, EMPTY = "read_only", "bind", "empty"  # the shim's words
 TARGETS = ("/data", "/datasets", "/input", "/mnt", "/workspace")
 LOOK_EVERY_S = 0.25
@@ -39,6 +50,8 @@ class DataSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     hot: Path | None = None
     targets: tuple[str, ...] = TARGETS
+    exports: Mapping[str, Export] = {}  # what is named nfs://NAME/path
+    buckets: Mapping[str, NodeBucket] = {}  # what may be mounted itself
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,11 +64,17 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 MAX_TRIES = 3
 
 
-def directory_features(scratch: Path | None, mount_kinds: Collection[str]) -> set[str]:
+def directory_features(
+    scratch: Path | None,
+    mount_kinds: Collection[str],
+    data: DataSettings = DataSettings(),  # noqa: B008 - cannot change
+) -> set[str]:
     """What a node offers for the directories of runs, given what its shim mounts."""
     can_mount = {READ_ONLY, BIND, EMPTY} <= set(mount_kinds) and os.geteuid() == 0
     features = scratch_features(scratch, mount_kinds) | ({FEATURE} if can_mount else set())
-    return features | ({STAGE_OUT_FEATURE} if scratch is not None else set())
+    features |= {EXPORT_FEATURE} if can_mount and data.exports else set()
+    features |= {BUCKET_FEATURE} if can_mount and data.buckets and can_mount_buckets() else set()
+    return features | ({STAGE_OUT_FEATURE, UPLOAD_FEATURE} if scratch is not None else set())
 
 
 class DataHook:
@@ -63,13 +82,17 @@ class DataHook:
     timeout_s = DATA_TIMEOUT_S
     undoes_unrecorded = False
 
-    def __init__(self, settings: DataSettings) -> None:
+    def __init__(self, settings: DataSettings, state_dir: Path) -> None:
         self._settings = settings
+        self._mounts = NodeMounts(state_dir / "mounts", settings.exports, settings.buckets)
 
     def applies(self, order: StartOrder) -> bool:
         return bool(order.data)
 
     async def prepare(self, launch: Launch) -> None:
+        direct = [mount for mount in launch.order.data if not mount.hot and mount.source.startswith((NFS, S3))]
+        if any(self._mounts.is_mounted_for_run(mount.source) for mount in direct):
+            launch.leave({"folder": str(self._mounts.place(launch.order.key))})
         copies = {mount.target: await self._copy(launch, mount) for mount in launch.order.data if mount.hot}
         bases: dict[str, None] = {}
         for mount in launch.order.data:
@@ -80,6 +103,12 @@ class DataHook:
             kind = BIND if mount.writable else READ_ONLY
             if copies.get(mount.target):
                 launch.add_mount(kind, mount.target, copies[mount.target])
+            elif mount.source.startswith(NFS):
+                place = await self._mounts.export(launch.order.key, mount.source)
+                launch.add_mount(kind, mount.target, place, rights=_rights(launch))
+            elif mount.source.startswith(S3) and not mount.hot:
+                place = await self._mounts.bucket(launch.order.key, mount.source, launch.owner)
+                launch.add_mount(READ_ONLY, mount.target, place)
             elif mount.source.startswith(FILE):
                 launch.add_mount(kind, mount.target, mount.source.removeprefix(FILE), rights=_rights(launch))
             else:
@@ -87,7 +116,7 @@ class DataHook:
                 raise RunImpossible(f"{mount.source} cannot be mounted: {why}")
 
     async def undo(self, finished: Finished) -> None:
-        """Nothing was left."""
+        await self._mounts.undo(finished.key)
 
     async def _copy(self, launch: Launch, mount: DataOrder) -> str:
         """Where the copy is, when it is whole; empty when there is none."""

@@ -37,8 +37,8 @@ class HookRunner:
 
     @property
     def needs_undo(self) -> bool:
-        """Whether any hook may have something to undo; those of images and data never do."""
-        return any(hook.name not in (IMAGES, CONTAINER, DATA) for hook in self._hooks)
+        """Whether any hook may have something to undo; those of images never do."""
+        return any(hook.name not in (IMAGES, CONTAINER) for hook in self._hooks)
 
     def has_left(self, key: RunKey) -> bool:
         """Whether there may be something to undo for the run; to be asked once, at its end."""

@@ -25,6 +25,10 @@ class NoServer(ObjectStoreError):
     """There is no server now that could sign."""
 
 
+class Unsigned(ObjectStoreError):
+    """There is a server, and it did not sign in time."""
+
+
 class Puts(Protocol):
     """The part of an object store that is needed here."""
 
@@ -103,25 +107,26 @@ class SignedStore:
 
     async def put(self, prefix: str, name: str, grant: str, data: bytes) -> None:
         """Stores the bytes as `prefix/name`. Raises ObjectStoreError, and NoServer when it is worth another try with the next one."""
-        signed = await self._signed(prefix, name, grant)
+        signed = await self.sign(prefix, name, grant)
         if signed.error:
             raise ObjectStoreError(signed.error)
         await asyncio.to_thread(_put, signed, data)
 
-    async def _signed(self, prefix: str, name: str, grant: str) -> pb.UploadSigned:
+    async def sign(self, prefix: str, name: str, grant: str, method: str = "", query: str = "") -> pb.UploadSigned:
+        """A request for that object. Raises NoServer, and Unsigned where a server that is there does not answer."""
         if self._outbox is None or not self._connected.is_set():
             raise NoServer("no server is connected")
         ticket = next(self._tickets)
         future: asyncio.Future[pb.UploadSigned] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
-        asked = pb.SignUpload(ticket=ticket, prefix=prefix, name=name, grant=grant)
+        asked = pb.SignUpload(ticket=ticket, prefix=prefix, name=name, grant=grant, method=method, query=query)
         self._outbox.post(pb.AgentMessage(sign_upload=asked))
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 return await future
         except TimeoutError:
             # There is a server, so an end can be reported and does not wait for this.
-            raise ObjectStoreError("the server did not sign in time") from None
+            raise Unsigned("the server did not sign in time") from None
         finally:
             self._waiting.pop(ticket, None)
 

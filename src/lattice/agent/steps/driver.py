@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from lattice.agent.connection import Outbox
 from lattice.agent.containers.node import NodeContainers
+from lattice.agent.hooks.data import DataHook
+from lattice.agent.hooks.protocol import HookFailed, Launch, Left, RunImpossible
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
 from lattice.agent.machine.state import Run
 from lattice.agent.machine.step_status import StepStatus
@@ -18,6 +20,7 @@ from lattice.agent.pmix.building import find_host
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.launch import LaunchRefused, NodeCannotWrite
 from lattice.agent.runs.output import Readers
+from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps.binding import Bindings
 from lattice.agent.steps.launch import Site, prepare_step
@@ -48,6 +51,7 @@ class StepDriver:
         find: Callable[[RunKey], Run | None],
         run_folder: Callable[[RunKey], Path],
         containers: NodeContainers,
+        settings: Settings,
         cleared: Callable[[], None],
         cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -61,6 +65,7 @@ class StepDriver:
         self._find = find
         self._images = containers.fetcher
         self._containers = containers
+        self._data = DataHook(settings.data, settings.state_dir)
         self._run_folder = run_folder
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
         self._has_terminals = False
@@ -147,13 +152,15 @@ class StepDriver:
                 self._pool, prepare_step, launch, self._site, devices, variables, folder, bound
             )
             await self._add_images(launch, request)
+            if run is None:
+                await self._add_data(launch, request)
             # Where the allocation runs its script the container is there; elsewhere the step brings it along.
             await self._containers.enter(launch.base, request, make=run is None)
         except NodeCannotWrite as failure:
             await self._cannot_write(str(failure))
             self.table.refuse(key, str(failure))
             return
-        except (LaunchRefused, NoDevices, ImageRefused, ImageUnavailable) as refusal:
+        except (LaunchRefused, NoDevices, ImageRefused, ImageUnavailable, HookFailed, RunImpossible) as refusal:
             self.table.refuse(key, str(refusal))
             return
         except Exception as error:  # noqa: BLE001 - the loop's edge: a launch must not be lost silently
@@ -198,6 +205,16 @@ class StepDriver:
             raise ImageUnavailable("images: this node has no image cache")
         await add_images(launch.base, request, self._images)
 
+    async def _add_data(self, launch: LaunchOrder, request: dict[str, object]) -> None:
+        """The data of the allocation, on a node where it runs no script that has it. Raises HookFailed and RunImpossible."""
+        if self._data.applies(launch.base):
+            await self._data.prepare(Launch(order=launch.base, request=request, leave=_refuse_to_leave))
+
     def _is_alive(self, key: RunKey) -> bool:
         run = self._find(key)
         return (run is not None and run.alive) or self.table.is_alive(key)
+
+
+def _refuse_to_leave(_: Left) -> None:
+    """Nothing of a step is undone by hooks."""
+    raise HookFailed("data: an export or bucket that nodes mount for the work is on its first node alone; use `hot`")

@@ -6,6 +6,7 @@ from lattice.ports.data.tiers import WarmTier
 from lattice.ports.nodes.data import DataOrder
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.allocations import Work
+from lattice.wire.work.data import NFS
 
 
 async def check_data(context: Context, work: Work, tenant: str, account: str) -> None:
@@ -13,13 +14,24 @@ async def check_data(context: Context, work: Work, tenant: str, account: str) ->
     for place, mount in enumerate(work.data):
         await check_mount(context, mount, tenant, account, f"data.mounts[{place}]")
     for place, out in enumerate(work.stage_out):
-        _tier_of(context, out.target, tenant, f"data.stage_out[{place}].target")
+        check_target(context, out.target, tenant, f"data.stage_out[{place}].target")
+
+
+def check_target(context: Context, target: str, tenant: str, field: str) -> None:
+    """Raises BadField where no results may go."""
+    tier = _tier_of(context, target, tenant, field)
+    if tier.is_cold:
+        raise BadField(field, f"{tier.url} is an archive: results do not go there", hint="choose another tier")
+    if not tier.is_writable:
+        raise BadField(
+            field,
+            f"results may not go to {tier.url}",
+            hint="an administrator permits it with `writable: true` of the tier",
+        )
 
 
 async def check_mount(context: Context, mount: DataOrder, tenant: str, account: str, field: str) -> None:
     tiers = context.services.tiers
-    if mount.source.startswith("nfs://"):
-        raise BadField(f"{field}.source", "no export is configured", hint="ask an administrator, or use file://")
     if mount.hot and not tiers.has_hot:
         raise BadField(
             f"{field}.tier_hint", "this cluster has no hot tier", hint="mount the source itself, with direct"
@@ -31,7 +43,22 @@ async def check_mount(context: Context, mount: DataOrder, tenant: str, account: 
             f"{mount.target} is not where data may be mounted",
             hint=f"below {', '.join(targets)}",
         )
+    if mount.source.startswith(NFS):
+        _check_export(context, mount, tenant, f"{field}.source")
+        return
     await check_source(context, mount.source, tenant, account, f"{field}.source")
+    if not mount.hot and _tier_of(context, mount.source, tenant, f"{field}.source").is_cold:
+        raise BadField(f"{field}.tier_hint", "data in an archive has to be restored and copied first", hint="use hot")
+
+
+def _check_export(context: Context, mount: DataOrder, tenant: str, field: str) -> None:
+    """Names of exports that belong to other tenants alone are never shown."""
+    tiers = context.services.tiers
+    known = sorted(name for name, tenants in tiers.exports.items() if not tenants or tenant in tenants)
+    name = mount.source.removeprefix(NFS).partition("/")[0]
+    if name not in known:
+        hint = f"known: {', '.join(f'{NFS}{each}' for each in known) or 'none'}"
+        raise BadField(field, f"{NFS}{name} is no export that tenant {tenant} may use", hint=hint)
 
 
 async def check_source(context: Context, source: str, tenant: str, account: str, field: str) -> None:

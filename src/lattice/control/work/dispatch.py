@@ -37,6 +37,7 @@ from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.data import BUCKET, ID, NODE, StageOutOrder
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.slurm.variables import SlurmSettings
 from lattice.wire.work.allocations import decode_work
@@ -262,9 +263,17 @@ class Dispatch:
                 now_ms=self._clock.now_ms(),
             )
             grant = self._grant(order.output_prefix, part.node)
-            self._links.send(part.node, replace(order, upload_grant=grant))
+            outs = tuple(self._granted(out, order.allocation_id, part.node) for out in order.stage_out)
+            self._links.send(part.node, replace(order, upload_grant=grant, stage_out=outs))
         self._count_try(allocation, parts)
         return True
+
+    def _granted(self, out: StageOutOrder, allocation_id: str, node: str) -> StageOutOrder:
+        """What goes to a bucket is uploaded by requests that servers sign for this very place."""
+        if not out.target.startswith(BUCKET):
+            return out
+        target = out.target.replace(ID, allocation_id).replace(NODE, node)
+        return replace(out, target=target, grant=self._grant(target, node))
 
     def _count_try(self, allocation: Allocation, parts: list[Part]) -> None:
         """Takes the run back when it was asked for often enough.

@@ -72,9 +72,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         "object_store": {"directory": str(layout.objects)},
         "images": {"directory": str(layout.images)},
         "checkpoint": {"root": str(layout.checkpoints)},
-        "data": {
-            "tiers": {"hot": {"directory": str(layout.tiers / "hot")}, "warm": [{"url": f"file://{layout.tiers}/warm"}]}
-        },
+        "data": _data(layout),
         "upgrade": {"auto_finalize": True},  # all servers are of this release
     }
     if len(places) > 1:
@@ -87,9 +85,22 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         }
     heading = "# Written by `lattice up` at each start; override single values with --set KEY=VALUE.\n"
     layout.checkpoints.mkdir(mode=0o711, exist_ok=True)
+    write_node_data(layout)
     path = layout.config_of(place.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, (heading + yaml.safe_dump(config, sort_keys=False)).encode())
+
+
+def _data(layout: Layout) -> dict[str, object]:
+    """All below the directory of the cluster. What is in the cold tier is there: nothing has to bring it back."""
+    warm, cold = {"url": f"file://{layout.tiers}/warm"}, {"url": f"file://{layout.tiers}/cold", "recall": ["true"]}
+    return {"tiers": {"hot": {"directory": str(layout.tiers / "hot")}, "warm": [warm], "cold": [cold]}}
+
+
+def write_node_data(layout: Layout) -> None:
+    """What agents read of it: the exports and buckets that nodes mount themselves."""
+    config = {"mode": "dev", "data": _data(layout)}
+    write_private(layout.node_data, yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def server_command(layout: Layout, options: Options, name: str) -> list[str]:
@@ -128,6 +139,7 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
         arguments["--cache-dir"] = str(layout.cache)
         if hot := hot_tier(layout, options):
             arguments["--data-hot"] = hot
+        arguments["--data-config"] = str(layout.node_data)
     if group := options.group_of(node):
         arguments["--group"] = group
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
@@ -143,4 +155,6 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
         arguments["--topology-file"] = str(topology)
     else:
         arguments["--gpus"] = "0"
-    return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]
+    # As the servers and the mover have them.
+    data = [word for text in options.settings if text.startswith("data.") for word in ("--data-set", text)]
+    return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair), *data]

@@ -30,6 +30,7 @@ class Layout:
         self.agents = self.root / "agents"
         self.images = self.root / "images"  # the registry; the user fills it
         self.mover_token = self.root / "mover.token"
+        self.node_data = self.root / "node-data.yaml"
         self.tiers = self.root / "tiers"  # of data: hot for copies, warm for the user to fill
         self.cache = self.root / "cache"  # of images, shared by all nodes
         self.checkpoints = self.root / "checkpoints"  # of all work

@@ -3,33 +3,96 @@
 import os
 import pwd
 import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import ServerConfig
+from lattice.config.schema import ColdTierSection, ExportSection, ServerConfig, WarmTierSection
 from lattice.control.data.order import Watermarks
 from lattice.control.data.staging import StagingSettings
+from lattice.daemons.outside.tiers import FILE, S3, bucket_fields, tier_sections
+from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.data.tiers import DataTiers, WarmTier
 
-FILE = "file://"
+if TYPE_CHECKING:
+    from lattice.integrations.s3.results import ResultBuckets
+    from lattice.integrations.s3.store import Bucket
 
 
 def data_tiers(config: ServerConfig) -> DataTiers:
     """Raises ConfigError."""
     tiers = config.data.tiers
-    for place, tier in enumerate(tiers.warm):
-        if tier.url.startswith("s3://") and "/" in tier.url.removeprefix("s3://"):
-            raise ConfigError(f"data.tiers.warm[{place}].url: name the bucket alone, as in s3://BUCKET")
-        if tier.url.startswith(FILE) and os.path.normpath(tier.url[len(FILE) :]) != tier.url[len(FILE) :]:
-            raise ConfigError(f"data.tiers.warm[{place}].url: write the path out, without / at its end")
-        is_folder = tier.url.startswith(FILE)
-        if is_folder and tiers.hot.directory and _contains(tier.url[len(FILE) :], tiers.hot.directory):
-            raise ConfigError("data.tiers.hot.directory: lies in a warm tier, where users could name copies of others")
-    roots = tuple(tier.url.removeprefix(FILE) for tier in tiers.warm if tier.url.startswith(FILE))
+    urls = [tier.url for _, tier in tier_sections(config)]
+    for key, tier in tier_sections(config):
+        _check_tier(key, tier, tiers.hot.directory)
+        if urls.count(tier.url) > 1:
+            raise ConfigError(f"{key}.url: {tier.url} is named twice")
+    roots = tuple(url.removeprefix(FILE) for url in urls if url.startswith(FILE))
     return DataTiers(
         has_hot=bool(tiers.hot.directory),
-        warm=tuple(WarmTier(url=tier.url, tenants=tuple(tier.tenants)) for tier in tiers.warm),
+        warm=tuple(
+            WarmTier(
+                url=tier.url,
+                tenants=tuple(tier.tenants),
+                is_cold=isinstance(tier, ColdTierSection),
+                is_writable=not isinstance(tier, ColdTierSection) and (tier.writable or tier.url.startswith(FILE)),
+            )
+            for _, tier in tier_sections(config)
+        ),
+        exports=_exports(config.data.exports),
         targets=tuple(config.data.targets),
         why_unreadable=lambda source, account: _why_unreadable(roots, source.removeprefix(FILE), account),
+    )
+
+
+def _exports(sections: Sequence[ExportSection]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for place, each in enumerate(sections):
+        key = f"data.exports[{place}]"
+        if each.name in found:
+            raise ConfigError(f"{key}.name: {each.name} is named twice")
+        if not each.directory and not each.address:
+            raise ConfigError(f"{key}: say where nodes have it (directory) or where it comes from (address)")
+        if each.directory and (
+            not each.directory.startswith("/") or os.path.normpath(each.directory) != each.directory
+        ):
+            raise ConfigError(f"{key}.directory: an absolute path without / at its end")
+        found[each.name] = tuple(each.tenants)
+    return found
+
+
+def _check_tier(key: str, tier: WarmTierSection, hot: str) -> None:
+    if tier.url.startswith(S3):
+        if "/" in tier.url.removeprefix(S3):
+            raise ConfigError(f"{key}.url: name the bucket alone, as in s3://BUCKET")
+        return
+    path = tier.url.removeprefix(FILE)
+    if os.path.normpath(path) != path:
+        raise ConfigError(f"{key}.url: write the path out, without / at its end")
+    if hot and _contains(path, hot):
+        raise ConfigError("data.tiers.hot.directory: lies in a warm tier, where users could name copies of others")
+    if isinstance(tier, ColdTierSection) and not tier.recall:
+        raise ConfigError(f"{key}.recall: a directory in an archive needs the program that brings files back")
+
+
+def bucket_of(key: str, tier: WarmTierSection, mode: str, vault: Callable[[str], bytes] | None = None) -> "Bucket":
+    """The bucket of a tier, with the key that opens it. Raises ConfigError and SecretError."""
+    try:
+        from lattice.integrations.s3.store import Bucket
+    except ImportError as error:
+        raise ConfigError(f"{key}: {error.name} is not installed; install lattice-hpc[s3]") from error
+    try:
+        authorities = Path(tier.ca_file).read_bytes() if tier.ca_file else b""
+    except OSError as error:
+        raise ConfigError(f"{key}.ca_file: cannot read {tier.ca_file}: {error.strerror}") from error
+    return Bucket(
+        name=tier.url.removeprefix(S3),
+        endpoint=tier.endpoint,
+        region=tier.region,
+        timeout_s=tier.timeout,
+        authorities=authorities,
+        **bucket_fields(key, tier, mode, vault),
     )
 
 
@@ -37,6 +100,20 @@ def _contains(folder: str, path: str) -> bool:
     """Also the other way round: a source in the hot tier would be a way around its rights."""
     ours, theirs = f"{os.path.realpath(folder)}/", f"{os.path.realpath(path)}/"
     return ours.startswith(theirs) or theirs.startswith(ours)
+
+
+def result_buckets(config: ServerConfig) -> "ResultBuckets | None":
+    """The buckets that results may go to. Raises ConfigError and SecretError."""
+    found = {
+        tier.url.removeprefix(S3): bucket_of(key, tier, config.mode, vault_of(config))
+        for key, tier in tier_sections(config)
+        if tier.writable and tier.url.startswith(S3) and not isinstance(tier, ColdTierSection)
+    }
+    if not found:
+        return None
+    from lattice.integrations.s3.results import ResultBuckets
+
+    return ResultBuckets(found)
 
 
 def staging_settings(config: ServerConfig) -> StagingSettings:

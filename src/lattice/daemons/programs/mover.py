@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lattice.config.load import ConfigError, load
-from lattice.config.redaction import is_reference
-from lattice.config.schema import ServerConfig, WarmTierSection
-from lattice.config.secrets import SecretError, resolve
+from lattice.config.schema import ColdTierSection, ServerConfig, WarmTierSection
+from lattice.config.secrets import SecretError
+from lattice.daemons.outside.data import bucket_of
+from lattice.daemons.outside.tiers import FILE, S3, tier_sections
 from lattice.daemons.outside.vaults import vault_of
 from lattice.integrations.directory.source import DirectorySource
 from lattice.mover.making import Answer
@@ -28,7 +29,6 @@ from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError
 
 EXIT_USAGE = 2  # cannot start: invalid options or configuration, or a tier that cannot be used
-FILE, S3 = "file://", "s3://"
 RETRY_FOR_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -93,23 +93,23 @@ class SourceTable:
     """The sources of a configuration. Raises ConfigError and SecretError where one cannot be."""
 
     def __init__(self, config: ServerConfig) -> None:
-        self._roots = sorted(
-            (tier.url.removeprefix(FILE) for tier in config.data.tiers.warm if tier.url.startswith(FILE)),
-            key=len,
-            reverse=True,
-        )
+        self._folders: list[tuple[str, tuple[str, ...]]] = []
         self._buckets: dict[str, Callable[[str], Source]] = {}
-        for place, tier in enumerate(config.data.tiers.warm):
+        for key, tier in tier_sections(config):
             if tier.url.startswith(S3):
-                self._buckets[tier.url.removeprefix(S3)] = _bucket(config, tier, place)
+                self._buckets[tier.url.removeprefix(S3)] = _bucket(config, key, tier)
+            else:
+                recall = tuple(tier.recall) if isinstance(tier, ColdTierSection) else ()
+                self._folders.append((tier.url.removeprefix(FILE), recall))
+        self._folders.sort(key=lambda folder: -len(folder[0]))
 
     def open(self, source: str) -> Source:
         """Raises SourceError for one that no tier has."""
         if source.startswith(FILE):
             path = source.removeprefix(FILE)
-            for root in self._roots:
+            for root, recall in self._folders:
                 if path == root or path.startswith(f"{root}/"):
-                    return DirectorySource(root, path)
+                    return DirectorySource(root, path, recall)
         elif source.startswith(S3):
             name, _, prefix = source.removeprefix(S3).partition("/")
             if name in self._buckets:
@@ -117,37 +117,14 @@ class SourceTable:
         raise SourceError(f"{source} is in no tier of this mover")
 
 
-def _bucket(config: ServerConfig, tier: WarmTierSection, place: int) -> Callable[[str], Source]:
-    key = f"data.tiers.warm[{place}]"
-    if tier.endpoint and not tier.endpoint.startswith(("https://", "http://")):
-        raise ConfigError(f"{key}.endpoint: give an address that begins with https://")
-    if config.mode == "production" and tier.endpoint.startswith("http://"):
-        raise ConfigError(f"{key}.endpoint: must be https in production")
-    try:
-        from lattice.integrations.s3.source import BucketSource
-        from lattice.integrations.s3.store import Bucket
-    except ImportError as error:
-        raise ConfigError(f"{key}: {error.name} is not installed; install lattice-hpc[s3]") from error
+def _bucket(config: ServerConfig, key: str, tier: WarmTierSection) -> Callable[[str], Source]:
+    bucket = bucket_of(key, tier, config.mode, vault_of(config))
+    from lattice.integrations.s3.archive import Archive
+    from lattice.integrations.s3.source import BucketSource
 
-    def resolved(name: str) -> str:
-        given: str = getattr(tier, name)
-        if name == "key_id" and given and not is_reference(given):
-            return given
-        return resolve(given, key=f"{key}.{name}", mode=config.mode, vault=vault_of(config)).decode() if given else ""
-
-    try:
-        authorities = Path(tier.ca_file).read_bytes() if tier.ca_file else b""
-    except OSError as error:
-        raise ConfigError(f"{key}.ca_file: cannot read {tier.ca_file}: {error.strerror}") from error
-    bucket = Bucket(
-        name=tier.url.removeprefix(S3),
-        endpoint=tier.endpoint,
-        region=tier.region,
-        key_id=resolved("key_id"),
-        key_secret=resolved("key_secret"),
-        timeout_s=tier.timeout,
-        authorities=authorities,
-    )
+    if isinstance(tier, ColdTierSection):
+        archive = Archive(bucket, days=tier.restore_days, speed=tier.restore_speed)
+        return lambda prefix: BucketSource(bucket, prefix, archive)
     return lambda prefix: BucketSource(bucket, prefix)
 
 

@@ -40,7 +40,7 @@ from lattice.core.model.work.readiness import is_ready
 from lattice.daemons.figures.keeper import FigureKeeper
 from lattice.daemons.figures.store import metric_store_of
 from lattice.daemons.figures.tracing import span_exporter
-from lattice.daemons.outside.data import data_tiers
+from lattice.daemons.outside.data import data_tiers, result_buckets
 from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.outside.web import WebFront
 from lattice.daemons.server.debug_flags import DebugFlags
@@ -61,6 +61,7 @@ from lattice.daemons.server.senders import Senders
 from lattice.daemons.server.storage import ChosenLog, Storage
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
+from lattice.ports.nodes.data import BUCKET
 from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.object_store import SigningStore
 from lattice.ports.quorum.replica import Replica
@@ -93,7 +94,7 @@ class ServerParts:
         self._images = image_registry(config)
         self._registries = container_registries(config)
         self._objects = object_store_of(config)
-        self._tiers = data_tiers(config)
+        self._tiers, self._results = data_tiers(config), result_buckets(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
         self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
@@ -226,12 +227,15 @@ class ServerParts:
         )
 
     def _grant(self, prefix: str, node: str) -> str:
-        return UploadGrants(self._secret).grant(prefix, node) if isinstance(self._objects, SigningStore) else ""
+        is_signed = isinstance(self._objects, SigningStore) or prefix.startswith(BUCKET)
+        return UploadGrants(self._secret).grant(prefix, node) if is_signed else ""
 
     def _upload_signing(self) -> UploadSigning | None:
-        """For nodes that store output themselves; a directory signs nothing."""
-        store = self._objects
-        return UploadSigning(store, UploadGrants(self._secret)) if isinstance(store, SigningStore) else None
+        """For nodes that store output and results themselves; a directory signs nothing."""
+        store = self._objects if isinstance(self._objects, SigningStore) else None
+        if store is None and self._results is None:
+            return None
+        return UploadSigning(store, UploadGrants(self._secret), self._results)
 
     def _launch_key(self, launch_id: str) -> bytes:
         """The key with which the nodes of a launch seal what they send each other; the same on every server, and stored nowhere."""

@@ -17,6 +17,8 @@ from lattice.ports.data.sources import ACL, Entry, Listing, SourceChanged, Sourc
 MAX_ENTRIES = 5_000_000
 PIECE = 8 << 20
 CHECK_WITHIN_S = 60.0
+COMES_BACK = 75  # exit code of a site's program: not all is there yet, ask again (EX_TEMPFAIL)
+MAX_SAID = 300
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # With the rights of the account: the way to it, and the thing itself.
@@ -24,10 +26,10 @@ _CHECK = """exec 3<"$1" && { [ ! -d "$1" ] || cd "$1"; }"""
 
 
 class DirectorySource:
-    """`path` lies below `root`, which the site trusts."""
+    """`path` lies below `root`, which the site trusts. `recall`: the site's program that brings what an archive has back."""
 
-    def __init__(self, root: str, path: str) -> None:
-        self._root, self._path = root, path
+    def __init__(self, root: str, path: str, recall: Sequence[str] = ()) -> None:
+        self._root, self._path, self._recall = root, path, tuple(recall)
         self._fd = -1
         self._folder = ("", -1)  # the one opened last: names come folder by folder
 
@@ -105,6 +107,28 @@ class DirectorySource:
                 entries.append(_entry(path, info, "link", os.readlink(name, dir_fd=fd)))
             elif stat.S_ISREG(info.st_mode):
                 entries.append(_entry(path, info, "file", acl=_acl(f"/proc/self/fd/{fd}/{name}")))
+
+    def restoring(self, listing: Listing) -> str:
+        if not self._recall:
+            return ""
+        try:
+            done = subprocess.run(
+                [*self._recall, self._path],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=CHECK_WITHIN_S,
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
+                cwd="/",
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SourceError(f"{self._recall[0]} cannot bring {self._path} back: {error}") from None
+        said = " ".join((done.stdout or done.stderr).decode(errors="replace").split())[:MAX_SAID]
+        if done.returncode == COMES_BACK:
+            return f"it is being restored from the archive{f': {said}' if said else ''}"
+        if done.returncode:
+            raise SourceError(f"{self._recall[0]} cannot bring {self._path} back: {said or done.returncode}")
+        return ""
 
     def copy(self, entry: Entry, fd: int, on_bytes: Callable[[int], None]) -> None:
         with _failures(f"{self._path}/{entry.path}" if entry.path else self._path):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import obstore
 from obstore.exceptions import BaseError, NotFoundError
 
+from lattice.integrations.s3.archive import Archive
 from lattice.integrations.s3.store import Bucket, open_bucket
 from lattice.ports.data.sources import Entry, Listing, SourceChanged, SourceError, SourceGone
 
@@ -20,8 +21,8 @@ MAX_OBJECTS = 5_000_000
 class BucketSource:
     """All objects below a prefix, or one object. Who may use the bucket is said by its tenants, not by accounts."""
 
-    def __init__(self, bucket: Bucket, prefix: str) -> None:
-        self._bucket, self._prefix = bucket, prefix
+    def __init__(self, bucket: Bucket, prefix: str, archive: Archive | None = None) -> None:
+        self._bucket, self._prefix, self._archive = bucket, prefix, archive
         self._where = f"s3://{bucket.name}/{prefix}"
         self._store = open_bucket(bucket)
         self._pool = ThreadPoolExecutor(TOGETHER, thread_name_prefix="s3")
@@ -70,8 +71,16 @@ class BucketSource:
         entry = Entry(path="", size=head["size"], mtime_ns=_nanoseconds(head["last_modified"]), tag=head["e_tag"] or "")
         return Listing(entries=[entry], version=_version([entry]))
 
+    def restoring(self, listing: Listing) -> str:
+        if self._archive is None:
+            return ""
+        return self._archive.restoring(self._name(entry) for entry in listing.entries if entry.kind == "file")
+
+    def _name(self, entry: Entry) -> str:
+        return "/".join(part for part in (self._prefix, entry.path) if part)
+
     def copy(self, entry: Entry, fd: int, on_bytes: Callable[[int], None]) -> None:
-        name = "/".join(part for part in (self._prefix, entry.path) if part)
+        name = self._name(entry)
         with self._failures():
             if entry.size <= PIECE:
                 answer = obstore.get(self._store, name)

@@ -66,6 +66,13 @@ class Source(Protocol):
         """Raises SourceGone and SourceError."""
         ...
 
+    def restoring(self, listing: Listing) -> str:
+        """What still has to come out of an archive before it can be copied, asked for by this call; empty when nothing has.
+
+        Raises SourceGone and SourceError.
+        """
+        ...
+
     def copy(self, entry: Entry, fd: int, on_bytes: Callable[[int], None]) -> None:
         """Writes the content of a file to an empty one; `on_bytes` hears of every piece and may raise to stop.
 

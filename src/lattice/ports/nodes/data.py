@@ -2,6 +2,9 @@
 
 from msgspec import Struct
 
+ID, NODE = "{id}", "{node}"  # in targets of results: replaced by the allocation and its node
+BUCKET = "s3://"
+
 
 class DataOrder(Struct, frozen=True, kw_only=True, gc=False):
     """One source that a run sees at a path of its own."""
@@ -19,3 +22,4 @@ class StageOutOrder(Struct, frozen=True, kw_only=True, gc=False):
 
     source: str  # relative to the scratch directory
     target: str
+    grant: str = ""  # lets the node upload what lies below a target in a bucket, by requests that servers sign

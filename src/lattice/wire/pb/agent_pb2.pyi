@@ -420,16 +420,20 @@ class Welcome(_message.Message):
     def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., protocol: _Optional[_Union[Protocol, _Mapping]] = ..., signs_uploads: _Optional[bool] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
 
 class SignUpload(_message.Message):
-    __slots__ = ("ticket", "prefix", "name", "grant")
+    __slots__ = ("ticket", "prefix", "name", "grant", "method", "query")
     TICKET_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     GRANT_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
     ticket: int
     prefix: str
     name: str
     grant: str
-    def __init__(self, ticket: _Optional[int] = ..., prefix: _Optional[str] = ..., name: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+    method: str
+    query: str
+    def __init__(self, ticket: _Optional[int] = ..., prefix: _Optional[str] = ..., name: _Optional[str] = ..., grant: _Optional[str] = ..., method: _Optional[str] = ..., query: _Optional[str] = ...) -> None: ...
 
 class UploadSigned(_message.Message):
     __slots__ = ("ticket", "url", "headers", "authorities", "error")
@@ -654,12 +658,14 @@ class RunData(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., writable: _Optional[bool] = ..., hot: _Optional[bool] = ..., folder: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RunStageOut(_message.Message):
-    __slots__ = ("source", "target")
+    __slots__ = ("source", "target", "grant")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
     source: str
     target: str
-    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+    grant: str
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
 
 class RunMode(_message.Message):
     __slots__ = ("mode", "interval_ms", "left_s")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.data import BUCKET, ID, NODE, DataOrder, StageOutOrder
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument
@@ -17,10 +17,12 @@ from lattice.wire.text.texts import check_argument
 MAX_MOUNTS = 16
 MAX_PATH = 1024
 SCHEMES = ("file", "s3", "nfs")
-FILE = "file://"
+FILE, NFS = "file://", "nfs://"
 DATA_FEATURE = "data"  # of a node that mounts data for runs
 STAGE_OUT_FEATURE = "stage_out"  # of a node that copies results out of scratch directories
-ID, NODE = "{id}", "{node}"  # in targets of results: replaced on the node
+UPLOAD_FEATURE = "stage_out_s3"  # of one that uploads them to buckets
+EXPORT_FEATURE = "data_nfs"  # of one that knows exports
+BUCKET_FEATURE = "data_s3"  # of one that mounts buckets
 _SCRATCH = re.compile(r"(\$LATTICE_SCRATCH|\$\{LATTICE_SCRATCH\})(/|$)")
 # Nothing of the user's may hide what programs of the system trust.
 _SYSTEM_NAMES = "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin snap srv sys tmp usr var"
@@ -117,8 +119,12 @@ def _mount(wanted: DataMount, field: str) -> DataOrder:
             "a copy on the hot tier is read-only: others use the same one",
             hint="leave out rw, or mount the source itself with direct",
         )
-    if not hot and source.startswith("s3://"):
-        raise BadField(f"{field}.tier_hint", "s3:// cannot be mounted directly yet", hint="use hot")
+    if writable and source.startswith(BUCKET):
+        raise BadField(
+            f"{field}.access",
+            "a bucket is mounted read-only: what a write cache still has when the work ends would be lost",
+            hint="leave out rw, and bring results there with stage_out",
+        )
     if hot and source.startswith("nfs://"):
         raise BadField(f"{field}.tier_hint", "an export is mounted, not copied", hint="leave out hot")
     return DataOrder(source=source, target=_target(wanted.target, f"{field}.target"), writable=writable, hot=hot)
@@ -176,6 +182,8 @@ def _stage_out(wanted: StageOut, field: str) -> StageOutOrder:
             hint="relative to $LATTICE_SCRATCH, such as results",
         )
     target = read_source(wanted.target, f"{field}.target")
-    if not target.startswith(FILE):
-        raise BadField(f"{field}.target", "only directories can be the target yet", hint="file:///PATH or /PATH")
+    if not target.startswith((FILE, BUCKET)):
+        raise BadField(
+            f"{field}.target", "results go to directories and buckets", hint="file:///PATH, /PATH or s3://BUCKET/PREFIX"
+        )
     return StageOutOrder(source=posixpath.normpath(source), target=target)

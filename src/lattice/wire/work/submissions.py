@@ -15,6 +15,7 @@ from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.data import BUCKET
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
@@ -35,9 +36,13 @@ from lattice.wire.text.texts import (
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.data import (
+    BUCKET_FEATURE,
     DATA_FEATURE,
+    EXPORT_FEATURE,
+    NFS,
     NO_DATA,
     STAGE_OUT_FEATURE,
+    UPLOAD_FEATURE,
     DataRequest,
     check_shared_targets,
     read_mounts,
@@ -316,6 +321,12 @@ def _directory_features(work: Work) -> Iterator[str]:
         yield DATA_FEATURE
     if work.stage_out:
         yield STAGE_OUT_FEATURE
+    if any(out.target.startswith(BUCKET) for out in work.stage_out):
+        yield UPLOAD_FEATURE
+    if any(mount.source.startswith(NFS) for mount in work.data):
+        yield EXPORT_FEATURE
+    if any(mount.source.startswith(BUCKET) and not mount.hot for mount in work.data):
+        yield BUCKET_FEATURE
 
 
 def _idle_end_s(value: str | int | None, tasks: object) -> int:

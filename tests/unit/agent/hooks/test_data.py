@@ -33,7 +33,7 @@ def base(tmp_path: Path) -> Path:
 
 def mounted(base: Path, *mounts: DataOrder, hot: Path | None = None, wanted: bool = True) -> list[dict[str, Any]]:
     request: dict[str, Any] = {"env": {}, "uid": 1000, "gid": 1000, "groups": [1000, 4]}
-    hook = DataHook(DataSettings(hot=hot, targets=(str(base),)))
+    hook = DataHook(DataSettings(hot=hot, targets=(str(base),)), base.parent / "state")
     order = StartOrder(key=KEY, allocation_id="a7", user="ada", data=mounts)
     assert hook.applies(order) == bool(mounts)
     asyncio.run(hook.prepare(Launch(order=order, request=request, leave=lambda left: None, say=lambda text: wanted)))
@@ -77,7 +77,7 @@ def test_a_run_waits_for_the_rest_of_a_copy(base: Path, tmp_path: Path) -> None:
 
     request: dict[str, Any] = {"env": {}, "uid": 0, "gid": 0}
     order = StartOrder(key=KEY, data=(copy,))
-    hook = DataHook(DataSettings(hot=hot, targets=(str(base),)))
+    hook = DataHook(DataSettings(hot=hot, targets=(str(base),)), base.parent / "state")
     asyncio.run(hook.prepare(Launch(order=order, request=request, leave=lambda left: None, say=say)))
     assert said == ["waiting for the rest of s3://b/set"]
     assert request["mounts"][-1]["source"] == str(hot / "k.1")

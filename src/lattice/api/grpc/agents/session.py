@@ -274,7 +274,9 @@ class LocalSession:
             features=registration.protocol.features,
         )
         self._links.adopt(link)
-        link.put(welcome_message(replace(greeting, signs_uploads=self._uploads is not None)))
+        link.put(
+            welcome_message(replace(greeting, signs_uploads=self._uploads is not None and self._uploads.takes_output))
+        )
         self._settled.set()
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
@@ -316,7 +318,8 @@ class LocalSession:
         try:
             if self._uploads is None:
                 raise UploadRefused("this server signs no requests to the object store")
-            signed = await self._uploads.sign(self._node, Wanted(asked.prefix, asked.name, asked.grant))
+            wanted = Wanted(asked.prefix, asked.name, asked.grant, asked.method, asked.query)
+            signed = await self._uploads.sign(self._node, wanted)
             answer.url, answer.authorities = signed.url, signed.authorities
             answer.headers.update(signed.headers)
         except (UploadRefused, ObjectStoreError) as refusal:

@@ -6,13 +6,25 @@ that only servers can make. So any server judges without looking anything up, al
 
 import hmac
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+from urllib.parse import parse_qsl
 
+from lattice.ports.nodes.data import BUCKET
 from lattice.ports.quorum.object_store import SignedPut, SigningStore, check_name
 from lattice.wire.files.chunks import place_of
 from lattice.wire.files.samples import output_prefix, trace_time
 
 MAX_NAME = 512
+MAX_RESULT = 1024  # bytes of a name, as S3 has it
+_ID = r"[A-Za-z0-9._~+/=-]{1,512}"
+_RESULT_REQUESTS = (
+    ("", re.compile("")),
+    ("POST", re.compile("uploads")),
+    ("PUT", re.compile(rf"partNumber=\d{{1,5}}&uploadId={_ID}")),
+    ("POST", re.compile(rf"uploadId={_ID}")),
+    ("DELETE", re.compile(rf"uploadId={_ID}")),
+)
 _STREAM = re.compile(r"(?:stdout|stderr|step-\d{1,9}/journal)")
 
 
@@ -21,11 +33,13 @@ class Refused(Exception):
 
 
 class Wanted(NamedTuple):
-    """An object as its node names it: `prefix/name`."""
+    """An object as its node names it: `prefix/name`. `method` and `query` belong to results alone."""
 
     prefix: str
     name: str
     grant: str
+    method: str = ""
+    query: str = ""
 
 
 class UploadGrants:
@@ -40,6 +54,10 @@ class UploadGrants:
 
     def check(self, node: str, wanted: Wanted) -> str:
         """The full name of the object. Raises Refused."""
+        if wanted.prefix.startswith(BUCKET):
+            return self._check_result(node, wanted)
+        if wanted.method or wanted.query:
+            raise Refused("nodes store whole objects")
         # Who may store the output of a run may store its samples.
         of_trace = output_prefix(wanted.prefix)
         if not hmac.compare_digest(self.grant(of_trace or wanted.prefix, node).encode(), wanted.grant.encode()):
@@ -54,14 +72,50 @@ class UploadGrants:
             raise Refused("nodes store chunks of output and samples of mode debug, and nothing else")
         return check_name(f"{wanted.prefix}/{wanted.name}")
 
+    def _check_result(self, node: str, wanted: Wanted) -> str:
+        """The full name of a result, without its bucket."""
+        if not hmac.compare_digest(self.grant(wanted.prefix, node).encode(), wanted.grant.encode()):
+            raise Refused("this node was not given that run")
+        parts = wanted.name.split("/") if wanted.name else []
+        if any(part in ("", ".", "..") for part in parts) or not wanted.name.isprintable():
+            raise Refused("that is no name of a result")
+        name = "/".join((*wanted.prefix.removeprefix(BUCKET).split("/")[1:], *parts))
+        if not 0 < len(name.encode("utf-8", "replace")) <= MAX_RESULT:
+            raise Refused(f"the name of a result in a bucket has from 1 to {MAX_RESULT} bytes")
+        if not any(wanted.method == method and form.fullmatch(wanted.query) for method, form in _RESULT_REQUESTS):
+            raise Refused("nodes upload results, and nothing else")
+        return name
+
+
+class ResultSigner(Protocol):
+    """The buckets that results may go to."""
+
+    def sign(self, bucket: str, name: str, method: str, query: Mapping[str, str]) -> SignedPut:
+        """Raises ObjectStoreError where there is no such bucket."""
+        ...
+
 
 class UploadSigning:
     """What the agents' sessions ask."""
 
-    def __init__(self, store: SigningStore, grants: UploadGrants) -> None:
+    def __init__(self, store: SigningStore | None, grants: UploadGrants, results: ResultSigner | None = None) -> None:
         self._store = store
         self._grants = grants
+        self._results = results
+
+    @property
+    def takes_output(self) -> bool:
+        return self._store is not None
 
     async def sign(self, node: str, wanted: Wanted) -> SignedPut:
         """Raises Refused or ObjectStoreError."""
-        return await self._store.sign_put(self._grants.check(node, wanted))
+        name = self._grants.check(node, wanted)
+        if wanted.prefix.startswith(BUCKET):
+            if self._results is None:
+                raise Refused("this server has no bucket for results")
+            query = dict(parse_qsl(wanted.query, keep_blank_values=True))
+            bucket = wanted.prefix.removeprefix(BUCKET).partition("/")[0]
+            return self._results.sign(bucket, name, wanted.method or "PUT", query)
+        if self._store is None:
+            raise Refused("this server signs no requests to the object store")
+        return await self._store.sign_put(name)

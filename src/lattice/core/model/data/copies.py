@@ -29,7 +29,7 @@ class CopyPhase(StrEnum):
     READY = "ready"
     UNCHANGED = "unchanged"  # what is there already is what the source has
     FAILED = "failed"
-    FULL = "full"  # the tier has no room; not counted as a failure
+    FULL = "full"  # the tier has no room, or the source is being restored; not counted as a failure
     RELEASED = "released"  # the mover stopped, or is not heard any more; not counted as a failure
     REMOVED = "removed"  # a generation is not on the tier any more
 
