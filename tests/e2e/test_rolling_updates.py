@@ -19,12 +19,6 @@ def cluster() -> Iterator[LocalCluster]:
         yield made
 
 
-def listens_on(name: str) -> Json:
-    """Passes when something takes connections on the port that the node chose."""
-    connects = f"exec 3<>/dev/tcp/127.0.0.1/$LATTICE_PORT_{name.upper()}"
-    return {"probe_type": "exec", "command": ["bash", "-c", connects], "period_secs": 1}
-
-
 class Web:
     """A service of three instances with a readiness probe."""
 
@@ -38,7 +32,7 @@ class Web:
             expose=[{"name": name, "port": 0}],
             environment={"NAMED": name},
             drain="2s",
-            readiness_probe=listens_on(name),
+            readiness_probe={"probe_type": "http", "port_name": name, "path": "/ready", "period_secs": 1},
         )
         self.id = str(submitted["id"])
         eventually(lambda: self.view()["ready"] == 3, "three instances are ready", within_s=60)

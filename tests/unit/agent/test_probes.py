@@ -1,6 +1,9 @@
 """What the answers to probes mean for an instance."""
 
-from lattice.agent.machine.probes import Health, answered, begun, due, next_due_s
+from msgspec.structs import replace
+
+from lattice.agent.machine.probes import Health, addressed, answered, begun, due, next_due_s
+from lattice.ports.nodes.agents import NamedPort, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 
 
@@ -73,3 +76,10 @@ def test_a_startup_probe_that_fails_too_often_ends_the_attempt() -> None:
 def test_the_first_question_comes_after_its_delay() -> None:
     health = begun((probe(ProbeKind.LIVENESS, initial_delay_s=10.0),), 100.0)
     assert (due(health, 109.0), due(health, 110.0), next_due_s(health)) == ([], [0], 110.0)
+
+
+def test_probes_ask_the_ports_that_the_node_chose() -> None:
+    named = replace(READINESS, port=0, port_name="web")
+    order = StartOrder(key=RunKey(1, 1), probes=(named, LIVENESS))
+    told = addressed(order, (NamedPort(name="web", port=20_003),))
+    assert [each.port for each in told.probes] == [20_003, 80]

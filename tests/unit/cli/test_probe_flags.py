@@ -22,6 +22,13 @@ def test_a_probe_is_a_kind_a_port_and_options() -> None:
     )
 
 
+def test_a_port_may_be_named() -> None:
+    probe = parse_probe("http:web/healthz,period=5", "-")
+    assert probe == ProbeRequest(probe_type="http", port_name="web", path="/healthz", period_secs=5)
+    text = probe_text(Probe(kind="liveness", type="tcp", port_name="web", period_s=5, timeout_s=1))
+    assert text.startswith("tcp:web,period=5,")
+
+
 def test_a_command_is_split_into_words_and_given_back_as_it_was() -> None:
     probe = parse_probe("exec:./check 'two words',period=5", "-")
     assert probe == ProbeRequest(probe_type="exec", command=("./check", "two words"), period_secs=5)
@@ -30,7 +37,7 @@ def test_a_command_is_split_into_words_and_given_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["8080", "exec:", "exec:'a", "tcp:", "http:x/y", "tcp:80,period=often", "tcp:80,when=now"]
+    "text", ["8080", "exec:", "exec:'a", "tcp:", "http:-x/y", "tcp:80,period=often", "tcp:80,when=now"]
 )
 def test_what_is_no_probe_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError) as refused:

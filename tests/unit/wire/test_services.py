@@ -15,6 +15,7 @@ from lattice.core.model.work.allocations import (
     Request,
     Restart,
 )
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import is_ready, ready_count
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.text.problems import BadField
@@ -69,9 +70,28 @@ def test_a_probe_has_the_defaults_of_its_kind() -> None:
     assert probe_views([order])[0].kind == "readiness"
 
 
+def test_a_probe_may_name_a_port_that_the_service_exposes() -> None:
+    exposes = (Exposed(name="web", port=8080), Exposed(name="metrics"))
+
+    def order(**fields: object) -> ProbeOrder:
+        probe = ProbeRequest(probe_type="tcp", **fields)  # type: ignore[arg-type]
+        return probes_of([(ProbeKind.READINESS, probe)], Lifecycle.UNBOUNDED, exposes)[0]
+
+    assert (order(port_name="web").port, order(port_name="web").port_name) == (8080, "")
+    assert (order(port_name="metrics").port, order(port_name="metrics").port_name) == (0, "metrics")
+    with pytest.raises(BadField) as unknown:
+        order(port_name="wep")
+    assert unknown.value.field == "readiness_probe.port_name"
+    assert unknown.value.hint == "its names: web, metrics"
+    with pytest.raises(BadField, match="exclude each other"):
+        order(port_name="web", port=80)
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
+        ({"probe_type": "exec", "port": 0, "command": ["a"], "port_name": "web"}, "port_name"),
+        ({"port": 0, "port_name": "web"}, "port_name"),
         ({"probe_type": "exec", "port": 0}, "command"),
         ({"probe_type": "exec", "port": 0, "command": [""]}, "command"),
         ({"probe_type": "exec", "port": 0, "command": ["a\0b"]}, "command"),

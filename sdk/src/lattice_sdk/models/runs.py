@@ -151,6 +151,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     failure_threshold: int = 0
     success_threshold: int = 0
     command: tuple[str, ...] = ()
+    port_name: str = ""  # of a port that each node chooses
 
 
 class Instance(Struct, frozen=True, kw_only=True):
@@ -213,6 +214,7 @@ class ProbeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     success_threshold: int = 1
     timeout_secs: int = 5
     command: tuple[str, ...] = ()  # of exec
+    port_name: str = ""  # instead of port: of one that the service exposes
 
 
 class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):

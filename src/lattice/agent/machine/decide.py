@@ -16,6 +16,7 @@ from typing import assert_never
 import msgspec
 
 from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out, strangers
+from lattice.agent.machine.probes import addressed
 from lattice.agent.machine.reports import ended_report, restarting_report, running_report, with_former_use
 from lattice.agent.machine.restarts import Again, again, given_up
 from lattice.agent.machine.retention import pruned
@@ -394,7 +395,7 @@ def _run_started(
         return []
     ports = ports or run.ports
     _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports, probe_failure="")
-    watch: Instructions = [WatchInstance(order=run.order)] if run.order is not None else []
+    watch: Instructions = [WatchInstance(order=addressed(run.order, ports))] if run.order is not None else []
     return _report(state, key) + watch + _pass_on_requests(state, key)
 
 

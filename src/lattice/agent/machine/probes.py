@@ -8,9 +8,22 @@ one, when its startup probe has passed; without both, from its start.
 from collections.abc import Collection
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from lattice.ports.nodes.agents import NamedPort, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder
 
 _ENDING = (ProbeKind.LIVENESS, ProbeKind.STARTUP)
+
+
+def addressed(order: StartOrder, ports: Collection[NamedPort]) -> StartOrder:
+    """The order whose probes ask the ports that this node chose for the attempt."""
+    if not any(probe.port_name for probe in order.probes):
+        return order
+    numbers = {each.name: each.port for each in ports}
+    return replace(
+        order, probes=tuple(replace(each, port=numbers.get(each.port_name, each.port)) for each in order.probes)
+    )
 
 
 class Course(NamedTuple):

@@ -1,4 +1,4 @@
-"""Probes of a service on the command line: tcp:8080, http:8080/healthz,period=5 or exec:./check --fast."""
+"""Probes of a service on the command line: tcp:8080, http:web/healthz,period=5 or exec:./check --fast."""
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ _NUMBERS = {
     "failures": "failure_threshold",
     "successes": "success_threshold",
 }
-_HINT = "for example tcp:8080, http:8080/healthz,period=5 or 'exec:./check --fast,timeout=2'"
+_HINT = "for example tcp:8080, http:web/healthz,period=5 or 'exec:./check --fast,timeout=2'"
 
 
 def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
@@ -35,9 +35,11 @@ def parse_probe(text: str | None, flag: str) -> ProbeRequest | None:
     if how == "exec":
         return replace(ProbeRequest(probe_type=how, command=_words(rest, flag)), **numbers)
     port, slash, path = rest.partition("/")
-    if not (port.isascii() and port.isdigit()):
+    if port.isascii() and port.isdigit():
+        return replace(ProbeRequest(probe_type=how, port=int(port), path=slash + path), **numbers)
+    if not port[:1].isalpha():
         raise UsageError(f'{flag}: "{port}" is no port', hint=_HINT)
-    return replace(ProbeRequest(probe_type=how, port=int(port), path=slash + path), **numbers)
+    return replace(ProbeRequest(probe_type=how, port_name=port, path=slash + path), **numbers)
 
 
 def _words(text: str, flag: str) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ def probe_text(probe: Probe) -> str:
     """As the flag takes it."""
     import shlex
 
-    what = shlex.join(probe.command) if probe.command else f"{probe.port}{probe.path}"
+    what = shlex.join(probe.command) if probe.command else f"{probe.port_name or probe.port}{probe.path}"
     return (
         f"{probe.type}:{what},period={probe.period_s:g},delay={probe.initial_delay_s:g},timeout={probe.timeout_s:g},"
         f"failures={probe.failure_threshold},successes={probe.success_threshold}"

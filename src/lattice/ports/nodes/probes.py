@@ -34,3 +34,4 @@ class ProbeOrder(Struct, frozen=True, kw_only=True, gc=False):
     failure_threshold: int = 3
     success_threshold: int = 1
     command: tuple[str, ...] = ()  # of exec
+    port_name: str = ""  # of a port that each node chooses; it puts its number into `port`

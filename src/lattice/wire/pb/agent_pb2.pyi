@@ -678,7 +678,7 @@ class RunMode(_message.Message):
     def __init__(self, mode: _Optional[_Union[TelemetryMode, str]] = ..., interval_ms: _Optional[int] = ..., left_s: _Optional[float] = ...) -> None: ...
 
 class Probe(_message.Message):
-    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command")
+    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command", "port_name")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -689,6 +689,7 @@ class Probe(_message.Message):
     FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    PORT_NAME_FIELD_NUMBER: _ClassVar[int]
     kind: ProbeKind
     type: ProbeType
     port: int
@@ -699,7 +700,8 @@ class Probe(_message.Message):
     failure_threshold: int
     success_threshold: int
     command: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, kind: _Optional[_Union[ProbeKind, str]] = ..., type: _Optional[_Union[ProbeType, str]] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ...) -> None: ...
+    port_name: str
+    def __init__(self, kind: _Optional[_Union[ProbeKind, str]] = ..., type: _Optional[_Union[ProbeType, str]] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ..., port_name: _Optional[str] = ...) -> None: ...
 
 class Readiness(_message.Message):
     __slots__ = ("key", "instance", "ready", "text")

@@ -265,7 +265,7 @@ class DataRequest(_message.Message):
     def __init__(self, mounts: _Optional[_Iterable[_Union[DataMount, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOut, _Mapping]]] = ..., scratch_per_node: _Optional[str] = ..., defaults: _Optional[bool] = ..., output: _Optional[str] = ...) -> None: ...
 
 class ProbeRequest(_message.Message):
-    __slots__ = ("probe_type", "port", "path", "period_secs", "initial_delay_secs", "failure_threshold", "success_threshold", "timeout_secs", "command")
+    __slots__ = ("probe_type", "port", "path", "period_secs", "initial_delay_secs", "failure_threshold", "success_threshold", "timeout_secs", "command", "port_name")
     PROBE_TYPE_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
@@ -275,6 +275,7 @@ class ProbeRequest(_message.Message):
     SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_SECS_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    PORT_NAME_FIELD_NUMBER: _ClassVar[int]
     probe_type: str
     port: int
     path: str
@@ -284,7 +285,8 @@ class ProbeRequest(_message.Message):
     success_threshold: int
     timeout_secs: int
     command: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, probe_type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_secs: _Optional[int] = ..., initial_delay_secs: _Optional[int] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., timeout_secs: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ...) -> None: ...
+    port_name: str
+    def __init__(self, probe_type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_secs: _Optional[int] = ..., initial_delay_secs: _Optional[int] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., timeout_secs: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ..., port_name: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "uenv", "view", "tools_uenv", "scratch", "image", "container", "cwd", "submit_dir", "umask", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "idle_end", "expose", "notify", "telemetry", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "checkpoint", "resume_from", "dry_run", "data", "liveness_probe", "readiness_probe", "startup_probe", "drain")
@@ -663,7 +665,7 @@ class ConstraintsView(_message.Message):
     def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
 
 class ProbeView(_message.Message):
-    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command")
+    __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command", "port_name")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -674,6 +676,7 @@ class ProbeView(_message.Message):
     FAILURE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    PORT_NAME_FIELD_NUMBER: _ClassVar[int]
     kind: str
     type: str
     port: int
@@ -684,7 +687,8 @@ class ProbeView(_message.Message):
     failure_threshold: int
     success_threshold: int
     command: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, kind: _Optional[str] = ..., type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ...) -> None: ...
+    port_name: str
+    def __init__(self, kind: _Optional[str] = ..., type: _Optional[str] = ..., port: _Optional[int] = ..., path: _Optional[str] = ..., period_s: _Optional[float] = ..., initial_delay_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ..., command: _Optional[_Iterable[str]] = ..., port_name: _Optional[str] = ...) -> None: ...
 
 class AskedDetailsView(_message.Message):
     __slots__ = ("comment", "command", "arguments", "work_dir", "stdin", "stdout", "stderr")

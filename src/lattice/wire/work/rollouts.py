@@ -1,6 +1,6 @@
 """Updates of services on the wire: what may change, what the service runs then, and how the update stands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.services.rollouts import Rollout, ServiceRevision
 from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.allocations import Allocation, Lifecycle
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import ready_count
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, Short, WholeText
@@ -17,6 +18,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.allocations import Work
+from lattice.wire.work.exposure import ExposedPort
 from lattice.wire.work.services import ProbeRequest
 from lattice.wire.work.submissions import (
     NO_OPTIONS,
@@ -106,7 +108,7 @@ class RevisionsView(Struct, frozen=True, kw_only=True):
     rollout: RolloutView | UnsetType = UNSET
 
 
-def as_submission(wanted: ServiceUpdate, tenant: str) -> Submission:
+def as_submission(wanted: ServiceUpdate, tenant: str, exposes: Sequence[Exposed]) -> Submission:
     """The update as a submission of what it names, so that images and fields are read by the same code."""
     has_program = wanted.entrypoint is not None or wanted.script is not None
     return Submission(
@@ -124,6 +126,7 @@ def as_submission(wanted: ServiceUpdate, tenant: str) -> Submission:
         liveness_probe=wanted.liveness_probe,
         readiness_probe=wanted.readiness_probe,
         startup_probe=wanted.startup_probe,
+        expose=[ExposedPort(name=each.name, port=each.port) for each in exposes],  # probes may name them
         drain=wanted.drain,
     )
 

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.services.scaling import ScaleStanding
@@ -17,6 +18,7 @@ from lattice.core.model.work.allocations import (
     PartPhase,
     Restart,
 )
+from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import is_ready, standing_of
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.bounds import Argument, Short
@@ -56,6 +58,7 @@ class ProbeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     success_threshold: int = 1
     timeout_secs: int = 5
     command: Annotated[tuple[Argument, ...], Meta(max_length=MAX_PROBE_WORDS)] = ()  # of exec: program and arguments
+    port_name: Short = ""  # instead of port: of one that the service exposes
 
 
 class InstanceView(Struct, frozen=True, kw_only=True):
@@ -98,6 +101,7 @@ class ProbeView(Struct, frozen=True, kw_only=True):
     failure_threshold: int
     success_threshold: int
     command: tuple[str, ...] = ()
+    port_name: str = ""  # of a port that each node chooses
 
 
 def service_view(record: Allocation, board: ReadinessBoard, scaled: ScaleStanding | None = None) -> ServiceView:
@@ -182,6 +186,7 @@ def probe_views(probes: Sequence[ProbeOrder]) -> tuple[ProbeView, ...]:
             failure_threshold=each.failure_threshold,
             success_threshold=each.success_threshold,
             command=each.command,
+            port_name=each.port_name,
         )
         for each in probes
     )
@@ -213,8 +218,10 @@ def drain_s(asked: str | int | None, lifecycle: Lifecycle) -> float:
     return float(seconds)
 
 
-def probes_of(asked: Sequence[tuple[ProbeKind, ProbeRequest | None]], lifecycle: Lifecycle) -> tuple[ProbeOrder, ...]:
-    """The probes of a service, in order. Raises BadField."""
+def probes_of(
+    asked: Sequence[tuple[ProbeKind, ProbeRequest | None]], lifecycle: Lifecycle, exposes: Sequence[Exposed] = ()
+) -> tuple[ProbeOrder, ...]:
+    """The probes of a service that exposes these ports, in order. Raises BadField."""
     found = []
     for kind, probe in asked:
         if probe is None:
@@ -222,7 +229,7 @@ def probes_of(asked: Sequence[tuple[ProbeKind, ProbeRequest | None]], lifecycle:
         field = f"{kind.value}_probe"
         if lifecycle not in SERVICES:
             raise BadField(field, "is for services", hint="submit it as a service: lifecycle.type unbounded")
-        found.append(_probe(kind, probe, field))
+        found.append(_probe(kind, _addressed(probe, exposes, field), field))
     return tuple(found)
 
 
@@ -248,7 +255,22 @@ def _probe(kind: ProbeKind, asked: ProbeRequest, field: str) -> ProbeOrder:
         failure_threshold=_between(asked.failure_threshold, f"{field}.failure_threshold", 1, MAX_THRESHOLD),
         success_threshold=_between(asked.success_threshold, f"{field}.success_threshold", 1, MAX_THRESHOLD),
         command=asked.command,
+        port_name=asked.port_name,
     )
+
+
+def _addressed(asked: ProbeRequest, exposes: Sequence[Exposed], field: str) -> ProbeRequest:
+    """With the number of the port it names, unless each node chooses that."""
+    if not asked.port_name:
+        return asked
+    if asked.port:
+        raise BadField(f"{field}.port_name", "port and port_name exclude each other", hint="give one of the two")
+    named = next((each for each in exposes if each.name == asked.port_name), None)
+    if named is None:
+        known = ", ".join(each.name for each in exposes)
+        hint = f"its names: {known}" if known else "name it with --expose NAME:PORT, or give a number"
+        raise BadField(f"{field}.port_name", f'the service exposes no port "{asked.port_name[:60]}"', hint=hint)
+    return replace(asked, port=named.port, port_name="") if named.port else asked
 
 
 def _check_address(asked: ProbeRequest, how: ProbeType, field: str) -> None:
@@ -257,7 +279,7 @@ def _check_address(asked: ProbeRequest, how: ProbeType, field: str) -> None:
         return
     if asked.command:
         raise BadField(f"{field}.command", f"a {how.value} probe has no command", hint="leave it out, or use exec")
-    if not 1 <= asked.port <= MAX_PORT:
+    if not asked.port_name and not 1 <= asked.port <= MAX_PORT:
         message = f"a {how.value} probe needs a port" if not asked.port else f"{asked.port} is no port"
         raise BadField(f"{field}.port", message, limit=f"from 1 to {MAX_PORT:,}")
     if how is ProbeType.TCP and asked.path:
@@ -268,9 +290,10 @@ def _check_address(asked: ProbeRequest, how: ProbeType, field: str) -> None:
 
 
 def _check_command(asked: ProbeRequest, field: str) -> None:
-    if asked.port or asked.path:
+    given = next((name for name in ("port", "port_name", "path") if getattr(asked, name)), "")
+    if given:
         raise BadField(
-            f"{field}.{'port' if asked.port else 'path'}",
+            f"{field}.{given}",
             "an exec probe has none",
             hint="leave it out, or use tcp or http",
         )

@@ -428,6 +428,7 @@ def work_of(wanted: Submission, images: Images) -> Work:
                 (ProbeKind.READINESS, wanted.readiness_probe),
             ),
             wanted.lifecycle.type,
+            check_exposed(wanted.expose),
         ),
     )
 

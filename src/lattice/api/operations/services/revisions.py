@@ -40,7 +40,7 @@ async def update_service(context: Context, request: ServiceUpdate) -> RevisionsV
     """Run something else in a service, node by node: the next instance when the last is ready, all back when one is not in time."""
     record = await _own_service(context, request.id)
     at_once, within_s = max_unavailable(request.max_unavailable), ready_within_s(request.ready_within)
-    submission = with_image_fields(as_submission(request, record.tenant))
+    submission = with_image_fields(as_submission(request, record.tenant, record.exposes))
     images = await resolve_images(context, submission)
     lacking = [name for name in images.features if name not in record.request.features]
     if lacking:

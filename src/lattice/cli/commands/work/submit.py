@@ -302,7 +302,7 @@ def _fill_service(group: argparse._ArgumentGroup) -> None:
         add(
             f"--{kind}-probe",
             metavar="PROBE",
-            help=f"{what}: tcp:PORT or http:PORT/PATH[,period=30,delay=10,timeout=5,failures=3]",
+            help=f"{what}: tcp:PORT, http:PORT/PATH or exec:COMMAND[,period=30,delay=10,timeout=5,failures=3]",
         )
     add(
         "--drain",
