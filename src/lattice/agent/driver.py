@@ -26,6 +26,7 @@ from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.figures.figures import AgentFigures
+from lattice.agent.hooks.access import AccessHook
 from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.undoing import undo_run, undo_unstarted
@@ -77,7 +78,7 @@ from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs, owner_of
 from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
-from lattice.agent.runs.missing import missing_features
+from lattice.agent.runs.missing import NO_GROUPS, missing_features
 from lattice.agent.runs.output import Readers
 from lattice.agent.runs.reading import open_reading
 from lattice.agent.runs.recovery import (
@@ -99,6 +100,7 @@ from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
 from lattice.agent.steps.uploads import StepUploads
+from lattice.agent.telemetry.access.watching import FEATURE as ACCESS_FEATURE
 from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
@@ -116,7 +118,7 @@ SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
 OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE} | DIRECTORY_FEATURES
-OWN_FEATURES |= {watching.FEATURE}
+OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE}
 
 _log = logging.getLogger(__name__)
 
@@ -171,7 +173,10 @@ class Driver:
         self.keeper = InventoryKeeper(settings.inventory, self._post, hardware=settings.hardware, every_s=look_s)
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
-        self.telemetry = NodeTelemetry(self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
+        sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
+        self.telemetry = NodeTelemetry(*sources, self._steps.folders.order)
+        self._hooks.add(AccessHook(self.telemetry.access))
+        self._steps.audited = self.telemetry.access.asked
         self._instances = InstanceWatch(self._bulk, self.ask_shim, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
@@ -557,11 +562,13 @@ class Driver:
         own = self._settings
         features |= self._steps.meet_shim(listing) | directory_features(own.scratch_dir, listing.mount_kinds, own.data)
         features |= {watching.FEATURE} if listing.hints else set()
+        features |= self.telemetry.features(has_groups=listing.cgroup)
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:
             _log.warning("no cgroups here: processes are tracked by their ancestry, memory is not limited")
         why_not = {UENV_FEATURE: self._images.why_not(), CONTAINER_FEATURE: self._containers.why_not()}
+        why_not[ACCESS_FEATURE] = self.telemetry.access.why_not or NO_GROUPS
         self._missing = missing_features(listing, features, why_not, PMIX_FEATURE)
         self._facts = msgspec.structs.replace(self._facts, features=tuple(sorted(features)))
         on_disk = {}

@@ -243,6 +243,7 @@ class RetentionSection(Struct, frozen=True, kw_only=True):
     checkpoints: Delay = 7 * 86400.0  # how long checkpoints are kept after the end of their work; 0 = for good
     traces: Delay = 7 * 86400.0  # how long recordings of `scheduler.trace_capture` are kept; 0 = for good
     telemetry: Delay = 7 * 86400.0  # how long samples of mode debug are kept; 0 = for good
+    access: Delay = 7 * 365.25 * 86400  # how long records of what sensitive work touched are kept; 0 = for good
 
 
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):

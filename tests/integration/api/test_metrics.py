@@ -178,7 +178,7 @@ async def test_modes_that_cannot_be_are_refused_and_change_nothing(world: World)
         ({"mode": "debug", "interval": "50ms"}, "100 ms"),
         ({"mode": "debug", "interval": "soon"}, "telemetry.interval"),
         ({"mode": "prod", "duration": "5m"}, "telemetry.duration"),
-        ({"mode": "audit"}, "not supported"),
+        ({"mode": "audit"}, "is for sensitive work"),
     ):
         answer = await world.call("PATCH", "/allocations/a1", {"telemetry": fields})
         assert answer.status == 400

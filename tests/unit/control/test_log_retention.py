@@ -102,6 +102,11 @@ async def test_samples_of_mode_debug_go_after_a_week_unless_somebody_keeps_them(
     def sample(number: int, days_old: int) -> str:
         return f"default/-/a{number}/telemetry/run-1/n1/{trace_name(world.clock.now_ms() - days_old * DAY_S * 1000)}"
 
+    touched = sample(1, 90).replace(".jsonl", ".access.jsonl")
+    await store.put(touched, b"x")
+    assert await LogDeletion(world.replica, world.clock, store, LogRetention()).delete_old() == 0, "kept for years"
+    week_s = 7 * DAY_S
+    assert await LogDeletion(world.replica, world.clock, store, LogRetention(access_s=week_s)).delete_old() == 1
     old, new, kept, other = sample(1, 8), sample(1, 6), sample(2, 8), "default/-/a1/telemetry/run-1/n1/notes"
     for name in (old, new, kept, other, kept_name(2)):
         await store.put(name, b"x")

@@ -13,6 +13,7 @@ from lattice.ports.nodes.agents import RunKey, StartOrder
 IMAGES = "images"
 CONTAINER = "container"
 DATA = "data"
+ACCESS = "access"
 
 _log = logging.getLogger(__name__)
 
@@ -35,10 +36,14 @@ class HookRunner:
         self._abandoned: dict[RunKey, asyncio.Event] = {}
         self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
 
+    def add(self, hook: LaunchHook) -> None:
+        """One more, after the others."""
+        self._hooks = (*self._hooks, hook)
+
     @property
     def needs_undo(self) -> bool:
-        """Whether any hook may have something to undo; those of images never do."""
-        return any(hook.name not in (IMAGES, CONTAINER) for hook in self._hooks)
+        """Whether any hook may have something to undo; those of images and access never do."""
+        return any(hook.name not in (IMAGES, CONTAINER, ACCESS) for hook in self._hooks)
 
     def has_left(self, key: RunKey) -> bool:
         """Whether there may be something to undo for the run; to be asked once, at its end."""

@@ -7,6 +7,7 @@ from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import MissingFeature
 
 CGROUP = "cgroup"
+NO_GROUPS = "control groups cannot be used here"
 OLD_SHIM = "the shim that runs here is older than this agent; it is replaced when its work has ended"
 
 
@@ -16,7 +17,7 @@ def missing_features(
     """`reasons` are those of images and containers, empty where only the shim can be the reason; `pmix` that of PMIx, by its name."""
     found = {
         CONFINED_FEATURE: what_lacks(listing.limits),
-        CGROUP: "" if listing.cgroup else "control groups cannot be used here",
+        CGROUP: "" if listing.cgroup else NO_GROUPS,
         **{name: reason or OLD_SHIM for name, reason in reasons.items()},
         **({pmix: "libpmix or its headers, or a compiler, are not installed"} if pmix else {}),
     }

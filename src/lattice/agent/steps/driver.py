@@ -26,7 +26,7 @@ from lattice.agent.steps.binding import Bindings
 from lattice.agent.steps.launch import Site, prepare_step
 from lattice.agent.steps.table import StepRetention, Steps
 from lattice.core.model.work.binding import TaskDevices
-from lattice.ports.nodes.agents import Phase, RunKey, StepKey
+from lattice.ports.nodes.agents import Phase, RunKey, StartOrder, StepKey
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, NodesEndedOrder, ResizeOrder, SignalOrder
 from lattice.wire.agents.messages import STEP_KEY, step_order_of
 from lattice.wire.pb import agent_pb2 as pb
@@ -72,6 +72,7 @@ class StepDriver:
         self.table = Steps(site.folders, ask, post, cleared, StepRetention())
         self._can_bind = False  # whether the shim binds single tasks, once it has said so
         self._bindings = Bindings(devices, self.table.is_open)
+        self.audited: Callable[[StartOrder], Awaitable[str]] = _nothing  # before a step starts; why it may not
 
     def meet_shim(self, listing: ShimMessage) -> set[str]:
         """Note what the shim can do; the features of the node that follow from it."""
@@ -156,6 +157,8 @@ class StepDriver:
                 await self._add_data(launch, request)
             # Where the allocation runs its script the container is there; elsewhere the step brings it along.
             await self._containers.enter(launch.base, request, make=run is None)
+            if run is None and (why := await self.audited(launch.base)):
+                raise LaunchRefused(why)
         except NodeCannotWrite as failure:
             await self._cannot_write(str(failure))
             self.table.refuse(key, str(failure))
@@ -218,3 +221,7 @@ class StepDriver:
 def _refuse_to_leave(_: Left) -> None:
     """Nothing of a step is undone by hooks."""
     raise HookFailed("data: an export or bucket that nodes mount for the work is on its first node alone; use `hot`")
+
+
+async def _nothing(_order: StartOrder) -> str:
+    return ""

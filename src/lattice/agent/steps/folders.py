@@ -11,7 +11,7 @@ import msgspec
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import NOTHING, Devices
 from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, TOKEN, write_new
-from lattice.ports.nodes.agents import StepKey
+from lattice.ports.nodes.agents import RunKey, StartOrder, StepKey
 
 STATUS = "status.json"
 
@@ -27,6 +27,7 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     cpus: tuple[int, ...] = ()  # of its tasks, which no other step gets
     output_prefix: str = ""  # of the run, below which its output is stored
     upload_grant: str = ""
+    measured: StartOrder | None = None  # whose the run is, for its figures where the allocation runs no script
 
 
 class FoundStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +111,15 @@ class StepFolders:
             return _spec_decoder.decode((self.path(key) / SPEC).read_bytes())
         except (OSError, msgspec.DecodeError):
             return None
+
+    def order(self, key: RunKey) -> StartOrder | None:
+        """Whose the run is, as the orders of its steps say; None where it has none here."""
+        for name in os.listdir(self._root):
+            if name.startswith(f"{key}."):
+                spec = self.spec(StepKey(key.number, key.run, int(name.rpartition(".")[2])))
+                if spec is not None and spec.measured is not None:
+                    return spec.measured
+        return None
 
     def status(self, key: StepKey) -> StepStatus | None:
         try:

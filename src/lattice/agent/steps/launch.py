@@ -17,8 +17,11 @@ from lattice.agent.shim.pmi.layout import spans
 from lattice.agent.steps.folders import StepFolders, StepSpec
 from lattice.core.model.work.binding import TaskDevices
 from lattice.core.model.work.layout import Distribution, Layout
+from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.steps import LaunchOrder, PmiOrder, TaskOrder
 
+# What figures of a run say of it.
+MEASURED = ("key", "allocation_id", "user", "vcluster", "cpus", "output_prefix", "upload_grant", "telemetry")
 CPUS_VARIABLE = "LATTICE_TASK_CPUS"
 
 
@@ -45,6 +48,7 @@ def _spec(launch: LaunchOrder, devices: Devices, bound: Sequence[tuple[TaskDevic
         cpus=tuple(cpu for each, _ in bound for cpu in each.cpus),
         output_prefix=launch.base.output_prefix,
         upload_grant=launch.base.upload_grant,
+        measured=StartOrder(**{name: getattr(launch.base, name) for name in MEASURED}),
     )
 
 

@@ -177,7 +177,7 @@ class Collector:
         for target, places in work:
             reading = self._read_node() if places is None else read_places(places, by_group=self.reads_groups)
             if reading is not None and target.key is not None and self.kernel is not None:
-                self.kernel.add(target.key, reading, with_peers=target.mode is Mode.DEBUG)
+                self.kernel.add(target.key, reading, with_peers=target.mode is not Mode.PROD)
             readings.append(reading)
         return readings
 

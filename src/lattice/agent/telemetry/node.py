@@ -9,6 +9,8 @@ from lattice.agent.machine.state import AgentState
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.signed_store import ChunkSink
+from lattice.agent.telemetry.access.watching import FEATURE, AccessWatch
+from lattice.agent.telemetry.access.watching import SOURCE as ACCESS
 from lattice.agent.telemetry.bpf.source import BpfSource
 from lattice.agent.telemetry.collector import Ask, Collector, Surroundings
 from lattice.agent.telemetry.gpus import GpuSource
@@ -18,7 +20,7 @@ from lattice.agent.telemetry.questions import TelemetryQuestions
 from lattice.agent.telemetry.reporting import Reporting
 from lattice.agent.telemetry.totals import RunTotals
 from lattice.agent.telemetry.traces import DebugTraces
-from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.wire.pb import agent_pb2 as pb
 
 
@@ -39,10 +41,13 @@ class NodeTelemetry:
         ask: Ask,
         post: Callable[[pb.AgentMessage], None],
         state: Callable[[], AgentState],
+        order_of_steps: Callable[[RunKey], StartOrder | None] = lambda _key: None,
     ) -> None:
-        self.collector = Collector(
-            Surroundings(cpus=devices.cpu_count, ask=ask, order_of=folders.order, devices=devices)
-        )
+        def order_of(key: RunKey) -> StartOrder | None:
+            return folders.order(key) or order_of_steps(key)
+
+        self.collector = Collector(Surroundings(cpus=devices.cpu_count, ask=ask, order_of=order_of, devices=devices))
+        self.access = AccessWatch(self.collector, folders.state_dir)
         self.gpus = GpuSource(devices.gpu_count)
         self.collector.further = self.gpus.figures
         self.pusher: Pusher | None = None
@@ -67,7 +72,8 @@ class NodeTelemetry:
             "cgroup": collector.has_groups and collector.reads_groups,
             "proc": True,
         }
-        return (*(name for name, is_read in known.items() if is_read), *self.gpus.sources)
+        read = (*(name for name, is_read in known.items() if is_read), *self.gpus.sources)
+        return (*read, ACCESS) if self.access.is_reading else read
 
     def missing(self) -> tuple[str, ...]:
         """Sources that this node does not have, with the reason."""
@@ -78,6 +84,8 @@ class NodeTelemetry:
         if not self.collector.has_groups:
             reasons.setdefault("cgroup", "runs have no control groups here")
         reasons |= self.gpus.problems()
+        if why := self.access.why_not:
+            reasons[ACCESS] = why
         return tuple(f"{name}: {why}" for name, why in reasons.items())
 
     @property
@@ -93,6 +101,7 @@ class NodeTelemetry:
         if "cgroup" in sources:
             self.collector.reads_groups = False
         self.gpus.leave_out(sources)
+        self.access.is_off = ACCESS in sources
 
     async def run(self) -> None:
         """Never returns."""
@@ -100,7 +109,7 @@ class NodeTelemetry:
         if self.pusher is not None:
             loops.append(self.pusher.run())
         if self._traces is not None:
-            loops.append(self._traces.run())
+            loops += [self._traces.run(), self.access.run()]
         await asyncio.gather(*loops)
 
     def arrange(self, settings: TelemetrySettings) -> None:
@@ -109,9 +118,14 @@ class NodeTelemetry:
         if settings.push is not None:
             self.pusher = Pusher(settings.push, self.collector)
 
+    def features(self, *, has_groups: bool) -> set[str]:
+        """What this node can do for its work, where the shim has control groups or not."""
+        return {FEATURE} if has_groups and not self.access.why_not else set()
+
     def keep_traces(self, sink: ChunkSink, node: str) -> None:
         """Before `run`: samples of mode debug go to this store."""
         self._traces = DebugTraces(self.collector, sink, node)
+        self.access.keep_at(sink, node)
 
     def heard(self, message: pb.ServerMessage) -> None:
         """Looks at every message, also at those for others."""

@@ -1,4 +1,6 @@
-"""Samples of mode debug on their way to the object store: lines of JSON, compressed, an object when its first line is 10 s old.
+"""Samples of mode debug, and what sensitive work touched, on their way to the object store.
+
+Lines of JSON, compressed, an object when its first line is 10 s old.
 
 Only what belongs to a run is stored: a node has no tenant. A store that is away costs lines, the oldest first, and nothing else.
 docs/architecture/telemetry.md.
@@ -36,6 +38,7 @@ class _Trace:
     """The lines of a run that wait, each with its time."""
 
     order: StartOrder
+    kept_bytes: int = KEEP_BYTES
     lines: deque[tuple[int, bytes]] = field(default_factory=deque)
     size: int = 0
     is_over: bool = False
@@ -45,7 +48,7 @@ class _Trace:
         self.lines.append((at_ms, line))
         self.size += len(line)
         dropped = 0
-        while self.size > KEEP_BYTES:
+        while self.size > self.kept_bytes:
             self.size -= len(self.lines.popleft()[1])
             dropped += 1
         return dropped
@@ -72,34 +75,29 @@ class _Trace:
                 self.size -= len(item[1])
 
 
-class DebugTraces:
-    """`run` for good. `dropped` counts lines that no store took in time."""
+class StoredLines:
+    """`run` for good. `dropped` counts lines that no store took in time. `of_access`: they say what was touched."""
+
+    of_access = False
+    kept_bytes = KEEP_BYTES
 
     def __init__(self, collector: Collector, sink: ChunkSink, node: str) -> None:
         self._collector, self._sink, self._node = collector, sink, node
         self._traces: dict[RunKey, _Trace] = {}
         self._is_failing = False
         self.dropped = 0
-        collector.listeners.append(self.take)
         collector.ended.append(self._ended)
 
-    def take(self, target: Target, done: Windows, _figures: dict[Name, float]) -> None:
-        """Windows that ended just now; those of mode debug are single samples."""
-        order = target.order
-        if target.mode is not Mode.DEBUG or target.key is None or order is None:
-            return
-        prefix = trace_prefix(order.output_prefix)
-        if not prefix or not self._sink.takes(order.upload_grant):
-            return
-        # Not the window of mode prod that a new mode ends.
-        fresh = {name: window for name, window in done.items() if window.length_ms == target.interval_ms}
-        if not fresh:
-            return
-        at_ms = max(window.at_ms for window in fresh.values())
-        figures = {f"{name}:{device}" if device else name: each.mean for (name, device), each in fresh.items()}
-        line = _encoder.encode({"at_ms": at_ms, "interval_ms": target.interval_ms, "figures": figures}) + b"\n"
-        trace = self._traces.setdefault(target.key, _Trace(order))
-        self.dropped += trace.add(at_ms, line)
+    def may_store(self, order: StartOrder) -> bool:
+        """Whether there is a place for lines of this run."""
+        return bool(trace_prefix(order.output_prefix)) and self._sink.takes(order.upload_grant)
+
+    def add(self, key: RunKey, order: StartOrder, at_ms: int, line: bytes) -> int:
+        """Returns how many lines had to go for it."""
+        trace = self._traces.setdefault(key, _Trace(order, self.kept_bytes))
+        dropped = trace.add(at_ms, line)
+        self.dropped += dropped
+        return dropped
 
     def _ended(self, target: Target) -> None:
         if target.key is not None and (trace := self._traces.get(target.key)) is not None:
@@ -117,12 +115,12 @@ class DebugTraces:
                 await self.turn()
             except (ObjectStoreError, OSError) as error:
                 if not self._is_failing:
-                    _log.warning("samples of mode debug wait for the object store: %s", error)
+                    _log.warning("samples and records of runs wait for the object store: %s", error)
                 self._is_failing = True
                 await asyncio.sleep(delay_s)
                 delay_s = min(longest_s, delay_s * 2)
             except Exception:  # noqa: BLE001 - the loop's edge: figures are not worth the agent
-                _log.exception("samples of mode debug could not be stored")
+                _log.exception("samples or records of runs could not be stored")
                 await asyncio.sleep(longest_s)
             else:
                 self._is_failing, delay_s = False, RETRY_S[0]
@@ -141,6 +139,28 @@ class DebugTraces:
     async def _store(self, trace: _Trace) -> None:
         lines, order = trace.head(), trace.order
         packed = await asyncio.to_thread(pack_lines, [line for _, line in lines])
-        name = f"{self._node}/{trace_name(lines[0][0])}"
+        name = f"{self._node}/{trace_name(lines[0][0], of_access=self.of_access)}"
         await self._sink.put(trace_prefix(order.output_prefix), name, order.upload_grant, packed)
         trace.stored(lines)
+
+
+class DebugTraces(StoredLines):
+    """Samples of mode debug."""
+
+    def __init__(self, collector: Collector, sink: ChunkSink, node: str) -> None:
+        super().__init__(collector, sink, node)
+        collector.listeners.append(self.take)
+
+    def take(self, target: Target, done: Windows, _figures: dict[Name, float]) -> None:
+        """Windows that ended just now; those of mode debug are single samples."""
+        order = target.order
+        if target.mode is not Mode.DEBUG or target.key is None or order is None or not self.may_store(order):
+            return
+        # Not the window of mode prod that a new mode ends.
+        fresh = {name: window for name, window in done.items() if window.length_ms == target.interval_ms}
+        if not fresh:
+            return
+        at_ms = max(window.at_ms for window in fresh.values())
+        figures = {f"{name}:{device}" if device else name: each.mean for (name, device), each in fresh.items()}
+        line = _encoder.encode({"at_ms": at_ms, "interval_ms": target.interval_ms, "figures": figures}) + b"\n"
+        self.add(target.key, order, at_ms, line)

@@ -18,7 +18,7 @@ from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.retention import LogRetention
 from lattice.wire.files.chunks import place_of
 from lattice.wire.files.retained import KEPT
-from lattice.wire.files.samples import trace_time
+from lattice.wire.files.samples import is_of_access, trace_time
 
 ACTOR = "log retention"
 EVERY_S = 3600.0
@@ -75,7 +75,8 @@ class LogDeletion:
             record = await self._record(int(match[2]), known) if asks else None
             return self._is_due(place.at_ms, match[1], record.vcluster if record is not None else "")
         if _TRACE.fullmatch(name):
-            at_ms, kept_s = trace_time(name), self._retention.telemetry_s
+            at_ms = trace_time(name)
+            kept_s = self._retention.access_s if is_of_access(name) else self._retention.telemetry_s
             return at_ms is not None and kept_s > 0 and at_ms <= self._clock.now_ms() - kept_s * 1000
         if match := _FILE.fullmatch(name):
             record = await self._record(int(match[1]), known)

@@ -35,6 +35,7 @@ from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.services.rollouts import started
+from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
 from lattice.core.model.work.allocations import (
     MAX_TAKEN,
     Allocation,
@@ -433,6 +434,10 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
     revised = event.revised
     if revised is not None:
         changes |= {name: getattr(revised, name) for name in _REVISED}
+    elif event.telemetry is not None and event.telemetry.mode is Mode.AUDIT:
+        # A later run needs such nodes, too.
+        features = tuple(dict.fromkeys((*old.request.features, ACCESS_FEATURE)))
+        changes["request"] = replace(old.request, features=features)
     if group is not None:
         concurrency = group.concurrency if event.concurrency is None else event.concurrency
         group = replace(group, template=replace(old, **changes), concurrency=concurrency)

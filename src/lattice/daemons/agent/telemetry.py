@@ -47,7 +47,7 @@ def add_telemetry_options(add: Callable[..., argparse.Action]) -> None:
     )
 
 
-SOURCES = ("bpf", "cgroup", "nvml", "dcgm", "rocm")
+SOURCES = ("bpf", "cgroup", "nvml", "dcgm", "rocm", "fanotify")
 
 
 def _sources(text: str) -> frozenset[str]:

@@ -67,6 +67,7 @@ def log_retention(config: ServerConfig) -> LogRetention:
         checkpoints_s=config.retention.checkpoints,
         traces_s=config.retention.traces,
         telemetry_s=config.retention.telemetry,
+        access_s=config.retention.access,
     )
 
 

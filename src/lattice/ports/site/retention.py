@@ -6,6 +6,7 @@ from msgspec import Struct
 
 DEFAULT_S = 30 * 86400.0
 WEEK_S = 7 * 86400.0
+YEARS_S = 7 * 365.25 * 86400.0
 
 
 class LogRetention(Struct, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class LogRetention(Struct, frozen=True, kw_only=True):
     checkpoints_s: float = WEEK_S  # after the end of the work; 0 = for good
     traces_s: float = WEEK_S  # after the last line; 0 = for good
     telemetry_s: float = WEEK_S  # samples of mode debug; 0 = for good
+    access_s: float = YEARS_S  # what sensitive work touched; 0 = for good
 
     def seconds(self, tenant: str, vcluster: str) -> float:
         """For output of this tenant in this vCluster; an empty name stands for none."""

@@ -2,6 +2,7 @@
 
 An object is called `TENANT/PROJECT/ALLOCATION/telemetry/run-N/NODE/TIME.jsonl.zst`, with the time of its first sample in ms;
 `zstdcat` prints it. A line is `{"at_ms": ..., "interval_ms": ..., "figures": {"cpus_used": 1.5, "gpu_utilization:0": 97.0}}`.
+What sensitive work touched (mode audit) lies beside them as `TIME.access.jsonl.zst`.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 import zstandard
 
 _DIGITS = 15
-_NAME = re.compile(rf"(\d{{{_DIGITS}}})\.jsonl\.zst", re.ASCII)
+_NAME = re.compile(rf"(\d{{{_DIGITS}}})(\.access)?\.jsonl\.zst", re.ASCII)
 _PART = r"[^/]+"
 _RUN = re.compile(rf"({_PART}/{_PART}/a\d{{1,18}})/(logs|telemetry)/(run-\d{{1,9}})", re.ASCII)
 
@@ -27,8 +28,14 @@ def output_prefix(prefix: str) -> str:
     return f"{match[1]}/logs/{match[3]}" if match is not None and match[2] == "telemetry" else ""
 
 
-def trace_name(at_ms: int) -> str:
-    return f"{at_ms:0{_DIGITS}d}.jsonl.zst"
+def trace_name(at_ms: int, *, of_access: bool = False) -> str:
+    return f"{at_ms:0{_DIGITS}d}{'.access' if of_access else ''}.jsonl.zst"
+
+
+def is_of_access(name: str) -> bool:
+    """Whether the object says what sensitive work touched."""
+    match = _NAME.fullmatch(name.rpartition("/")[2])
+    return match is not None and match[2] is not None
 
 
 def trace_time(name: str) -> int | None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import OnQuota
+from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
@@ -248,7 +249,10 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
     is_service = life.type is not Lifecycle.BOUNDED
     check_shared_targets(work.stage_out, is_service=is_service, per_node=bool(wanted.per_node), tasks=bool(tasks))
     way = read_way(wanted.checkpoint, in_container=bool(wanted.image))
-    features = (*_directory_features(work), *((CHECKPOINT_FEATURE,) if way is not None else ()))
+    telemetry = read_telemetry(wanted.telemetry)
+    features = [*_directory_features(work), *((CHECKPOINT_FEATURE,) if way is not None else ())]
+    if telemetry is not None and telemetry.mode is Mode.AUDIT:
+        features.append(ACCESS_FEATURE)
     return SubmitAllocation(
         name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
         user=by.user,
@@ -282,7 +286,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         restart=restart_of(life.restart, life.type),
         probed=any(probe.kind is not ProbeKind.LIVENESS for probe in work.probes),
         stages_out=bool(work.stage_out),
-        telemetry=read_telemetry(wanted.telemetry),
+        telemetry=telemetry,
         scaling=scaling,
     )
 

@@ -23,7 +23,7 @@ _MILLISECONDS = re.compile(r"(\d{1,6})ms")
 
 
 class TelemetryFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`mode`: prod or debug. Debug takes a sample each `interval` (1s, or as in 100ms) for `duration` (30m, at most 24h)."""
+    """`mode`: prod, debug or, for sensitive work, audit. Debug takes a sample each `interval` (1s, or as in 100ms) for `duration` (30m, at most 24h)."""
 
     mode: Short
     duration: Short | int | None = None

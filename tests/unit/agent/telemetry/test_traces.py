@@ -85,7 +85,7 @@ def test_the_last_lines_of_a_run_are_stored_when_it_ends(tmp_path: Path) -> None
 
 def test_a_store_that_is_away_costs_the_oldest_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr(traces, "KEEP_BYTES", 2000)
+        monkeypatch.setattr(traces.DebugTraces, "kept_bytes", 2000)
         rig = Kept(tmp_path, is_away=True)
         await rig.seconds(1)
         rig.collector.targets[RUN].set_mode(Mode.DEBUG, 1000)

@@ -69,7 +69,9 @@ class UploadGrants:
         else:
             is_known = named == node and bool(_STREAM.fullmatch(stream)) and place_of(last) is not None
         if not is_known or len(wanted.name) > MAX_NAME:
-            raise Refused("nodes store chunks of output and samples of mode debug, and nothing else")
+            raise Refused(
+                "nodes store chunks of output, samples of mode debug and records of what was touched, and nothing else"
+            )
         return check_name(f"{wanted.prefix}/{wanted.name}")
 
     def _check_result(self, node: str, wanted: Wanted) -> str:

@@ -9,6 +9,7 @@ from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.ports.nodes.agents import AgentUnreachable
 from lattice.ports.nodes.telemetry import TelemetryAsk
 from lattice.wire.bounds import Short
+from lattice.wire.text.problems import BadField
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 
@@ -37,6 +38,8 @@ async def set_node_telemetry(context: Context, request: NodeTelemetryRequest) ->
         raise unknown("node", request.id, context.state.nodes)
     if asked is None:
         raise ApiError("invalid", "no mode")
+    if asked.mode is Mode.AUDIT:
+        raise BadField("mode", "audit is for sensitive work, not for nodes", hint="prod or debug")
     await record(context, "node.telemetry", request.id, detail=f"mode {asked.mode.value}")
     left_s = float(asked.duration_s) if asked.mode is Mode.DEBUG else 0.0
     mode = RunMode(mode=asked.mode, interval_ms=asked.interval_ms, left_s=left_s)

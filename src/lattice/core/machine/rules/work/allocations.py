@@ -9,13 +9,12 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules.checkpoints.requests import not_checkpointable
-from lattice.core.machine.rules.work import ranges, revisions
+from lattice.core.machine.rules.work import closeness, ranges, revisions
 from lattice.core.machine.rules.work.submission import check_walltime
 from lattice.core.machine.rules.work.tags import changed_tags, check_tags
 from lattice.core.machine.rules.work.tasks import materialise, task_records
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.telemetry.modes import BadMode, Telemetry, check_mode
 from lattice.core.model.work.allocations import Allocation, AllocationState, Hold
 
 Events = tuple[ev.AnyEvent, ...]
@@ -110,7 +109,7 @@ def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rej
         _check_update(state, allocation, command)
         or check_tags(allocation, command)
         or ranges.check_concurrency(group, command)
-        or telemetry_refusal(command.telemetry)
+        or closeness.check_update(state, allocation, command.telemetry)
     )
     if refusal is not None:
         return refusal
@@ -132,17 +131,6 @@ def update(state: State, command: cmd.UpdateAllocation, at: int) -> Events | Rej
         else replace(command.telemetry, since_ms=at if allocation.is_holding else 0),
     )
     return (*released, updated)
-
-
-def telemetry_refusal(asked: Telemetry | None) -> Rejected | None:
-    """Why a mode cannot be carried out."""
-    if asked is None:
-        return None
-    try:
-        check_mode(asked)
-    except BadMode as error:
-        return Rejected(code="invalid", message=str(error))
-    return None
 
 
 def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAllocation) -> Rejected | None:

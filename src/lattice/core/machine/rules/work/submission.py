@@ -18,12 +18,11 @@ from lattice.core.machine.parts.services import ServiceKey
 from lattice.core.machine.rules import exposure, lending, sensitive
 from lattice.core.machine.rules.checkpoints import submissions as checkpoints
 from lattice.core.machine.rules.data import staging
-from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
+from lattice.core.machine.rules.work import closeness, dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Tenant, Vcluster
-from lattice.core.model.telemetry.modes import BadMode, check_mode
 from lattice.core.model.units import format_duration
 from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, Restart, TaskGroup
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
@@ -78,6 +77,7 @@ def judge(
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
         or sessions.check_session(state, command, vcluster)
+        or closeness.check_submission(command, vcluster)
         or exposure.check_exposes(state, command, vcluster, batch.services)
         or checkpoints.check(state, command)
         or staging.check_sources(state, command, vcluster)
@@ -304,11 +304,6 @@ def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
         return _invalid("only services are started again", f"restart {command.restart}")
     if command.idle_end_s < 0:
         return _invalid("idle_end must be positive")
-    if command.telemetry is not None:
-        try:
-            check_mode(command.telemetry)
-        except BadMode as error:
-            return _invalid(str(error))
     if any(step < 1 or first < 0 or last < first for first, last, step in command.tasks):
         return _invalid("task ranges must rise and start at 0 or above")
     if size > MAX_TASKS or command.concurrency < 0:
