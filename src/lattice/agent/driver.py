@@ -18,6 +18,7 @@ from lattice.agent import messages, shim_client
 from lattice.agent.checkpoints import watching
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
+from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, agree_with, check_history
@@ -153,8 +154,8 @@ class Driver:
         self._readers: Readers | None = None
         self._heard_s = self._fit_s = boot_now()
         self._beats, self._session, self._process = 0, 0, 1 + secrets.randbits(62)
-        self.state = AgentState(retention=settings.retention)
-        self.collection = Collection(facts.node_id, TcpSwitchboard(), self._fit_beat, self._post)
+        self.state, self.relay = AgentState(retention=settings.retention), FigureRelay()
+        self.collection = Collection(facts.node_id, TcpSwitchboard(self.relay), self._fit_beat, self._post)
         self._steps = StepDriver(
             self._site(),
             self._devices,

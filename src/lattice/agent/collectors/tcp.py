@@ -10,6 +10,7 @@ import random
 import socket
 from collections.abc import Callable
 
+from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.collectors.member import Gathering
 from lattice.wire.agents.collecting import (
     MAX_FIRST_FRAME,
@@ -19,11 +20,13 @@ from lattice.wire.agents.collecting import (
     Ask,
     BadFrame,
     Bring,
+    Figures,
     Frame,
     Frames,
     GatheredShare,
     Hello,
     Probe,
+    Taken,
     encode,
 )
 
@@ -35,7 +38,7 @@ STRANGERS_MAX = 256
 DELAYS_S = (0.1, 5.0)
 # A peer that reads nothing gets nothing more: what is asked or answered now is worth nothing later.
 BACKLOG_MAX = 16 << 20
-_ASK = encode(Ask())
+_ASK, _ASK_FOR_FIGURES = encode(Ask()), encode(Ask(figures=True))
 
 
 class _Connection(asyncio.Protocol):
@@ -60,10 +63,16 @@ class _Connection(asyncio.Protocol):
     def heard(self, frame: Frame) -> None:
         raise BadFrame(f"{type(frame).__name__} has no place here")
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> bool:
+        """Whether it goes out."""
         transport = self._transport
-        if transport is not None and not transport.is_closing() and transport.get_write_buffer_size() < BACKLOG_MAX:
-            transport.write(data)
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size() >= BACKLOG_MAX:
+            return False
+        transport.write(data)
+        return True
+
+    def give(self, frame: Figures | Taken) -> bool:
+        return self.send(encode(frame))
 
     def close(self) -> None:
         if self._transport is not None:
@@ -110,20 +119,23 @@ class _Member(_Connection):
                 self._listener.gathering.answered(self._member, beat)
             case Bring(shares=shares) if self._member is not None:
                 self._listener.gathering.brought(self._member, shares)
+            case Figures() if self._member is not None:
+                self._listener.relay.brought(self, frame)
             case Probe() if self._member is None:
                 self.send(encode(self._listener.probed()))
             case _:
                 super().heard(frame)
 
     def ask(self) -> None:
-        self.send(_ASK)
+        self.send(_ASK_FOR_FIGURES if self._listener.relay.takes else _ASK)
 
 
 class Listener:
     """Where others find this agent. `probed` says who it is."""
 
-    def __init__(self, gathering: Gathering, probed: Callable[[], Alive]) -> None:
+    def __init__(self, gathering: Gathering, probed: Callable[[], Alive], relay: FigureRelay | None = None) -> None:
         self.gathering = gathering
+        self.relay = relay or FigureRelay()
         self.probed = probed
         self.strangers: set[_Member] = set()
         self._server: asyncio.Server | None = None
@@ -146,10 +158,11 @@ class Listener:
 class _Way(_Connection):
     """This node's connection to its collector."""
 
-    def __init__(self, hello: Hello, asked: Callable[[], None]) -> None:
+    def __init__(self, hello: Hello, asked: Callable[[], None], relay: FigureRelay) -> None:
         super().__init__(MAX_FIRST_FRAME)
         self._hello = hello
         self._on_asked = asked
+        self._relay = relay
         self.lost = asyncio.Event()
         self.was_asked = False
 
@@ -158,25 +171,33 @@ class _Way(_Connection):
         self.send(encode(self._hello))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._relay.lost(self)
         self.lost.set()
 
     def heard(self, frame: Frame) -> None:
-        if not isinstance(frame, Ask):
-            super().heard(frame)
-            return
-        self.was_asked = True
-        self._on_asked()
+        match frame:
+            case Ask():
+                self.was_asked = True
+                self._relay.asked(self, takes=frame.figures)
+                self._on_asked()
+            case Taken(number=number):
+                self._relay.taken(number)
+            case _:
+                super().heard(frame)
 
 
 class TcpLine:
     """Connects to a collector until closed."""
 
-    def __init__(self, address: str, hello: Hello, asked: Callable[[], None], lost: Callable[[], None]) -> None:
+    def __init__(
+        self, address: str, hello: Hello, asked: Callable[[], None], lost: Callable[[], None], relay: FigureRelay
+    ) -> None:
         host, _, port = address.rpartition(":")
         self._host, self._port = host, int(port) if port.isdigit() else 0
         self._hello = hello
         self._asked = asked
         self._lost = lost
+        self._relay = relay
         self._way: _Way | None = None
         self._task = asyncio.create_task(self._keep())
 
@@ -199,7 +220,7 @@ class TcpLine:
         delay_s, longest_s = DELAYS_S
         loop = asyncio.get_running_loop()
         while True:
-            way = _Way(self._hello, self._asked)
+            way = _Way(self._hello, self._asked, self._relay)
             try:
                 async with asyncio.timeout(CONNECT_WITHIN_S):
                     await loop.create_connection(lambda way=way: way, self._host, self._port)  # type: ignore[misc]
@@ -220,7 +241,10 @@ class TcpLine:
 class TcpSwitchboard:
     """Real connections."""
 
+    def __init__(self, relay: FigureRelay | None = None) -> None:
+        self._relay = relay or FigureRelay()
+
     def connect(
         self, address: str, member: int, ticket: int, *, asked: Callable[[], None], lost: Callable[[], None]
     ) -> TcpLine:
-        return TcpLine(address, Hello(member, ticket), asked, lost)
+        return TcpLine(address, Hello(member, ticket), asked, lost, self._relay)

@@ -11,7 +11,8 @@ from lattice.agent.messages import NodeFacts
 from lattice.agent.telemetry.collector import Listener
 from lattice.agent.telemetry.memory import KEEP_MS, as_series
 from lattice.agent.telemetry.push.encoding import Sample
-from lattice.agent.telemetry.push.pusher import Pusher, PushSettings, samples_of
+from lattice.agent.telemetry.push.pusher import Pusher, samples_of
+from lattice.agent.telemetry.push.requests import PushSettings
 from lattice.core.model.telemetry.rates import Name
 from lattice.core.model.telemetry.windows import WINDOW_MS, Window
 from lattice.ports.nodes.agents import RunKey

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.machine.state import AgentState
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
@@ -15,7 +16,9 @@ from lattice.agent.telemetry.bpf.source import BpfSource
 from lattice.agent.telemetry.collector import Ask, Collector, Surroundings
 from lattice.agent.telemetry.gpus import GpuSource
 from lattice.agent.telemetry.modes import RunModes
-from lattice.agent.telemetry.push.pusher import Pusher, PushSettings
+from lattice.agent.telemetry.push.group import GroupPusher
+from lattice.agent.telemetry.push.pusher import Pusher
+from lattice.agent.telemetry.push.requests import PushSettings
 from lattice.agent.telemetry.questions import TelemetryQuestions
 from lattice.agent.telemetry.reporting import Reporting
 from lattice.agent.telemetry.totals import RunTotals
@@ -51,6 +54,7 @@ class NodeTelemetry:
         self.gpus = GpuSource(devices.gpu_count)
         self.collector.further = self.gpus.figures
         self.pusher: Pusher | None = None
+        self._group: GroupPusher | None = None
         self._traces: DebugTraces | None = None
         self._without: dict[str, str] = {}
         self.collector.kernel = BpfSource()
@@ -108,15 +112,20 @@ class NodeTelemetry:
         loops = [self.collector.run(), self.gpus.run()]
         if self.pusher is not None:
             loops.append(self.pusher.run())
+        if self._group is not None:
+            loops.append(self._group.run())
         if self._traces is not None:
             loops += [self._traces.run(), self.access.run()]
         await asyncio.gather(*loops)
 
-    def arrange(self, settings: TelemetrySettings) -> None:
-        """Before `run`."""
+    def arrange(self, settings: TelemetrySettings, relay: FigureRelay | None = None) -> None:
+        """Before `run`. `relay`: the way by collectors, of this node's figures and of those of others."""
         self._leave_out(settings.without)
         if settings.push is not None:
             self.pusher = Pusher(settings.push, self.collector)
+            if relay is not None:
+                self.pusher.go_by(relay)
+                self._group = GroupPusher(relay, self.pusher.send)
 
     def features(self, *, has_groups: bool) -> set[str]:
         """What this node can do for its work, where the shim has control groups or not."""

@@ -59,7 +59,7 @@ async def listen(driver: Driver, endpoints: Sequence[str]) -> Listener | None:
     facts, port = settings.facts, settings.collector_port
     if port is None:
         return None
-    listener = Listener(driver.collection, lambda: Alive(facts.node_id, driver.state.welcomed))
+    listener = Listener(driver.collection, lambda: Alive(facts.node_id, driver.state.welcomed), driver.relay)
     try:
         async with asyncio.timeout(HOST_WITHIN_S):
             host = await asyncio.to_thread(own_host, facts.address, endpoints)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from lattice.agent.messages import NodeFacts
 from lattice.agent.telemetry.node import TelemetrySettings
 from lattice.agent.telemetry.push.marking import MAX_DSCP
-from lattice.agent.telemetry.push.pusher import PushSettings
+from lattice.agent.telemetry.push.requests import PushSettings
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.agent.choices import CannotStart
 

@@ -498,7 +498,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         loop.add_signal_handler(number, stopped.set)
     manager = ServiceManager.of_this_process()  # before the shim starts: it must not inherit the variables
     driver = Driver(settings, store)
-    driver.telemetry.arrange(settings.telemetry)
+    driver.telemetry.arrange(settings.telemetry, driver.relay)
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()

@@ -19,11 +19,13 @@ MAX_FRAME = 8 << 20
 MAX_FIRST_FRAME = 64  # before a ticket was shown
 MAX_BEAT = 512  # with its seal
 MAX_SHARES = 4096
+MAX_SERIES = 1 << 20
 _LENGTH_BYTES = 4
 
 # Messages of others are checked before they are forwarded: the server ends the stream of a sender of invalid ones.
 Uint32 = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
 SealedBeat = Annotated[bytes, Meta(max_length=MAX_BEAT)]
+Series = Annotated[bytes, Meta(max_length=MAX_SERIES)]
 NodeName = Annotated[str, Meta(max_length=253)]
 
 
@@ -38,8 +40,10 @@ class Hello(Struct, frozen=True, tag="h", array_like=True):
     ticket: int
 
 
-class Ask(Struct, frozen=True, tag="a", array_like=True):
-    """A collector: say how you are."""
+class Ask(Struct, frozen=True, tag="a", array_like=True, omit_defaults=True):
+    """A collector: say how you are. `figures`: it has a store, and takes what you measured."""
+
+    figures: bool = False
 
 
 class Answer(Struct, frozen=True, tag="b", array_like=True):
@@ -68,6 +72,19 @@ class Bring(Struct, frozen=True, tag="g", array_like=True):
     shares: Annotated[list[GatheredShare], Meta(max_length=MAX_SHARES)]
 
 
+class Figures(Struct, frozen=True, tag="f", array_like=True):
+    """A node, to a collector that takes them: series as a time-series store takes them."""
+
+    number: Uint32
+    series: Series
+
+
+class Taken(Struct, frozen=True, tag="t", array_like=True):
+    """A collector: the store has what was handed over under this number, or refused it for good."""
+
+    number: Uint32
+
+
 class Probe(Struct, frozen=True, tag="k", array_like=True):
     """Probe: is the peer alive?"""
 
@@ -79,7 +96,7 @@ class Alive(Struct, frozen=True, tag="l", array_like=True):
     is_served: bool
 
 
-Frame = Hello | Ask | Answer | Bring | Probe | Alive
+Frame = Hello | Ask | Answer | Bring | Probe | Alive | Figures | Taken
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)

@@ -4,7 +4,7 @@ import asyncio
 
 from lattice.agent.hollow.telemetry import HollowPush, answer, made_up
 from lattice.agent.messages import NodeFacts
-from lattice.agent.telemetry.push.pusher import PushSettings
+from lattice.agent.telemetry.push.requests import PushSettings
 from lattice.core.model.telemetry.catalogue import METRICS
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import TelemetryAsk

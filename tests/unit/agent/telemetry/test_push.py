@@ -17,15 +17,8 @@ import pytest
 
 from lattice.agent.telemetry.collector import Target
 from lattice.agent.telemetry.push.encoding import Sample, labelled, snappy_block, write_request
-from lattice.agent.telemetry.push.pusher import (
-    KEEP_MS,
-    MAX_WAITING,
-    Pusher,
-    PushSettings,
-    StoreRefused,
-    StoreUnreachable,
-    run_labels,
-)
+from lattice.agent.telemetry.push.pusher import KEEP_MS, MAX_WAITING, Pusher, run_labels
+from lattice.agent.telemetry.push.requests import PushSettings, StoreRefused, StoreUnreachable
 from lattice.core.model.telemetry.windows import summarize
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.testing import eventually

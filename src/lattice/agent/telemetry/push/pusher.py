@@ -5,50 +5,35 @@ A store that does not answer delays nothing but what waits for it; what is older
 
 import asyncio
 import logging
-import ssl
-import urllib.error
-import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from msgspec import Struct
-
+from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.telemetry.collector import Listener, Target, Windows
-from lattice.agent.telemetry.push.encoding import CONTENT, Sample, labelled, snappy_block, write_request
-from lattice.agent.telemetry.push.marking import marked_opener
+from lattice.agent.telemetry.push.encoding import Sample, labelled, snappy_block, write_request
+from lattice.agent.telemetry.push.requests import (
+    RETRY_S,
+    PushSettings,
+    StoreRefused,
+    StoreRequests,
+    StoreUnreachable,
+)
 from lattice.core.model.telemetry.catalogue import METRICS
+from lattice.core.model.telemetry.modes import Mode
 from lattice.core.model.telemetry.rates import Name
+from lattice.wire.agents.collecting import MAX_SERIES, Figures
 
 KEEP_MS = 600_000
 MAX_WAITING = 200_000
 BATCH = 2_000
 EVERY_S = 5.0
-TIMEOUT_S = 10.0
-RETRY_S = (2.0, 60.0)
+HANDED_S = 60.0  # then the collector is not waited for
+MAX_HANDED = 20_000  # samples at a time
 STATS = ("mean", "p50", "p95", "p99", "max", "count")
 
 _log = logging.getLogger(__name__)
-
-
-class PushSettings(Struct, frozen=True, kw_only=True):
-    """Where to, as which node; `token` gives the bearer token, each time again. `dscp` marks the packets; 0 = not."""
-
-    endpoint: str
-    node: str
-    group: str = ""
-    token: Callable[[], str] | None = None
-    ca_file: str = ""
-    dscp: int = 0
-
-
-class StoreRefused(Exception):
-    """The store will not take these samples, however often they are sent."""
-
-
-class StoreUnreachable(Exception):
-    """The store may take them later."""
 
 
 class Measuring(Protocol):
@@ -67,19 +52,52 @@ class Pusher:
     ) -> None:
         self._settings = settings
         self._collector = collector
-        self._send = send or self._post
+        self.send = send or StoreRequests(settings).post
         self._waiting: deque[Sample] = deque()
         self._pool = ThreadPoolExecutor(1, "push")
-        self._opener = marked_opener(settings.dscp, ssl.create_default_context(cafile=settings.ca_file or None))
         self.sent = self.dropped = 0
         self._is_failing = False
+        self._relay: FigureRelay | None = None
+        self._handed: dict[
+            int, tuple[int, list[Sample]]
+        ] = {}  # when, and what, until the collector says that it is stored
+        self._number = 0
         collector.listeners.append(self.take)
 
     def take(self, target: Target, done: Windows, _figures: dict[Name, float]) -> None:
         """Windows that ended just now."""
         own = {"node": self._settings.node, "group": self._settings.group, **run_labels(target)}
         prefix = "lattice_node_" if target.key is None else "lattice_allocation_"
-        self.offer(samples_of(prefix, own, done))
+        samples = samples_of(prefix, own, done)
+        # What somebody watches closely takes no way round.
+        if target.mode is Mode.DEBUG or not self._hand(samples):
+            self.offer(samples)
+
+    def go_by(self, relay: FigureRelay) -> None:
+        """Windows go by way of the node's collector, while it takes them."""
+        self._relay = relay
+        relay.taken = self._taken
+        relay.closed = self._take_back
+
+    def _hand(self, samples: list[Sample]) -> bool:
+        if self._relay is None or not self._relay.is_open or not 0 < len(samples) <= MAX_HANDED:
+            return False
+        series = write_request(samples)
+        self._number = (self._number + 1) % (1 << 32)
+        if len(series) > MAX_SERIES or not self._relay.hand(Figures(self._number, series)):
+            return False
+        self._handed[self._number] = (self._collector.now_ms(), samples)
+        return True
+
+    def _taken(self, number: int) -> None:
+        self.sent += len(self._handed.pop(number, (0, ()))[1])
+
+    def _take_back(self, before_ms: int | None = None) -> None:
+        """What the collector did not acknowledge goes directly; the store takes the same sample twice."""
+        for number, (at_ms, samples) in list(self._handed.items()):
+            if before_ms is None or at_ms < before_ms:
+                del self._handed[number]
+                self.offer(samples)
 
     def offer(self, samples: Iterable[Sample]) -> None:
         """These are sent with the next batch that has room."""
@@ -98,6 +116,7 @@ class Pusher:
         delay_s, longest_s = RETRY_S
         while True:
             await asyncio.sleep(EVERY_S)
+            self._take_back(self._collector.now_ms() - int(1000 * HANDED_S))
             while self._waiting:
                 if await self.push_batch():
                     delay_s = RETRY_S[0]
@@ -113,7 +132,7 @@ class Pusher:
             return True
         body = snappy_block(write_request(batch))
         try:
-            await asyncio.get_running_loop().run_in_executor(self._pool, self._send, body)
+            await asyncio.get_running_loop().run_in_executor(self._pool, self.send, body)
         except StoreUnreachable as error:
             self._complain(str(error))
             return False
@@ -133,24 +152,6 @@ class Pusher:
         if not self._is_failing:
             _log.warning("cannot send metrics to the store: %s", why)
         self._is_failing = True
-
-    def _post(self, body: bytes) -> None:
-        """In the pusher's thread. Raises StoreUnreachable and StoreRefused."""
-        headers = dict(CONTENT)
-        try:
-            if self._settings.token is not None:
-                headers["Authorization"] = f"Bearer {self._settings.token()}"
-            request = urllib.request.Request(self._settings.endpoint, body, headers, method="POST")  # noqa: S310 - checked
-            with self._opener.open(request, timeout=TIMEOUT_S):
-                return
-        except urllib.error.HTTPError as error:
-            with error:
-                text = f"{error.code} {error.reason}"
-            if 400 <= error.code < 500 and error.code not in (401, 403, 408, 429):
-                raise StoreRefused(text) from None
-            raise StoreUnreachable(text) from None
-        except (OSError, ValueError) as error:
-            raise StoreUnreachable(str(error)) from None
 
 
 def samples_of(prefix: str, own: Mapping[str, str], done: Windows) -> list[Sample]:
