@@ -43,6 +43,7 @@ from lattice.ports.site.identity import Verifier
 from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.metric_store import MetricStore
 from lattice.ports.site.retention import LogRetention
+from lattice.ports.site.storage_qos import StorageQos
 from lattice.ports.site.submit_filter import SubmitFilter
 from lattice.ports.site.traces import SpanSink
 from lattice.ports.site.web_links import WebLinks
@@ -71,6 +72,7 @@ class Services:
     log_retention: LogRetention = field(default_factory=LogRetention)
     metrics: Metrics = field(default_factory=Metrics)
     metric_store: MetricStore | None = None  # of what agents measured; None = the nodes are asked
+    storage_qos: StorageQos | None = None  # None = no storage system is asked
     figures: FigureRing | None = None  # their last day; None = not kept
     spans: SpanSink | None = None  # None = no traces are sent
     configuration: Callable[[], str] = lambda: ""  # of this server, in YAML and without secrets

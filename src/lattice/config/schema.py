@@ -555,6 +555,13 @@ class TelemetrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tsdb_token: str = ""  # bearer token for it, as a reference
     tsdb_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
     tsdb_timeout: Period = 3.0  # longest time for one request; then the nodes are asked
+    # URL of the management interface of a VAST storage system, for guaranteed rates in `diag`; empty = they are not known
+    storage_endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    storage_token: str = ""  # API token for it, as a reference
+    storage_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
+    storage_views: list[
+        Annotated[str, Meta(pattern=r"^/\S*$", max_length=1024)]
+    ] = []  # paths of its views that users see
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.core.model.telemetry.windows import Window
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.site.metric_store import Selector, StoreAsk, StoredRun, StoredSeries, StoreUnavailable
+from lattice.ports.site.storage_qos import QosUnavailable, StorageRate
 from tests.integration.api.test_metrics import AT, series, told
 from tests.integration.api.world import World, in_world
 
@@ -185,7 +186,7 @@ async def test_diagnostics_judge_what_is_known_and_name_what_is_not(world: World
     health = {each["name"]: each["health"] for part in ("network", "storage", "gpus") for each in shown[part]}
     assert health["p99 latency"] == health["file system full"] == health["memory errors"] == "warning"
     assert health["packets lost"] == health["written"] == health["group span"] == "ok"
-    assert health["congestion"] == health["sent"] == "unknown"
+    assert health["congestion"] == health["sent"] == health["guaranteed rates"] == "unknown"
     assert all(each["text"] for each in shown["network"] if each["health"] == "unknown")
     network = (await world.call("GET", "/allocations/a1/diagnostics/network")).json()
     assert network["network"]
@@ -232,3 +233,32 @@ async def test_operators_look_more_closely_at_a_node(world: World) -> None:
     assert len(world.links.telemetry_asked) == asked
     world.links.lose("n1")
     assert (await world.call("PUT", "/nodes/n1/telemetry", debug, token=operator)).status == 409
+
+
+class Promising:
+    """A storage system."""
+
+    def __init__(self, *rates: StorageRate) -> None:
+        self.given = rates
+
+    async def rates(self) -> tuple[StorageRate, ...]:
+        if not self.given:
+            raise QosUnavailable("it sleeps")
+        return self.given
+
+
+@in_world
+async def test_diagnostics_say_what_the_storage_guarantees_and_how_congested_the_network_is(world: World) -> None:
+    await two_running(world)
+    world.links.telemetry["n1", RunKey(1, 1)] = (told(series("io_write_bytes", 9.0)),)
+    world.links.telemetry["n1", None] = (told(series("network_congestion", 35.0, device="hsn0")),)
+    world.services.storage_qos = Promising(StorageRate(place="/scratch", read_least=1.5e9), StorageRate(place="/home"))
+    shown = (await world.call("GET", "/allocations/a1/diagnostics")).json()
+    storage = {(each["name"], each["device"]): (each["value"], each["text"]) for each in shown["storage"]}
+    assert storage["guaranteed reads", "/scratch"] == (1.5e9, "")
+    assert storage["guaranteed rates", "/home"] == (None, "none")
+    (congestion,) = [each for each in shown["network"] if each["name"] == "congestion"]
+    assert (congestion["health"], congestion["value"], congestion["device"]) == ("warning", 35.0, "hsn0")
+    world.services.storage_qos = Promising()
+    storage = (await world.call("GET", "/allocations/a1/diagnostics/storage")).json()["storage"]
+    assert [each["text"] for each in storage if each["name"] == "guaranteed rates"] == ["it sleeps"]

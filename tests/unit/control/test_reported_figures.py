@@ -42,3 +42,24 @@ def test_what_is_two_windows_old_is_not_known() -> None:
     assert figures.of_allocation(7, 1) == {}
     figures.take("n1", told(8, cpu_utilization=1.0))
     assert len(figures._runs) == 1
+
+
+def test_congestion_of_the_network_is_the_mean_of_what_nodes_say_of_themselves() -> None:
+    clock = Clock()
+    figures = ReportedFigures(clock)
+    assert figures.congestion() is None
+
+    def said(node: str, percent: float) -> None:
+        of_node = RunFigure(metrics=("network_congestion",), values=(percent,))
+        figures.take(node, NodeFigures(runs=(of_node,)))
+
+    said("n1", 10.0)
+    said("n2", 1e9)
+    said("n1", 20.0)
+    assert figures.congestion() == 0.6, "no node counts more than one"
+    clock.s += FRESH_S / 2
+    said("n1", 40.0)
+    clock.s += FRESH_S / 2 + 1
+    assert figures.congestion() == 0.4, "what is two windows old is not known"
+    clock.s += FRESH_S
+    assert figures.congestion() is None

@@ -16,7 +16,15 @@ from lattice.wire.pb import agent_pb2 as pb
 
 EVERY_S = 30.0
 # What servers decide by.
-REPORTED = ("cpu_utilization", "memory_used", "gpu_utilization", "io_read_bytes", "io_write_bytes", "power_draw")
+REPORTED = (
+    "cpu_utilization",
+    "memory_used",
+    "gpu_utilization",
+    "io_read_bytes",
+    "io_write_bytes",
+    "power_draw",
+    "network_congestion",
+)
 
 
 class Reporting:

@@ -21,6 +21,7 @@ class ReportedFigures:
         self._clock = clock
         self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
         self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
+        self._congestion: dict[str, tuple[float, float]] = {}  # by node: when, and from 0 to 1
 
     def take(self, node: str, told: NodeFigures) -> None:
         """What a node says; what it said before of the same run is forgotten."""
@@ -28,7 +29,8 @@ class ReportedFigures:
         for each in told.runs:
             figures = dict(zip(each.metrics, each.values, strict=True))
             if each.key is None:
-                continue  # no decision rests on figures of nodes
+                self._note_congestion(node, now_s, figures)
+                continue
             key = (each.key.number, each.key.run, node)
             self._runs.pop(key, None)
             self._runs[key] = (now_s, figures)
@@ -54,6 +56,26 @@ class ReportedFigures:
                     found.setdefault(metric, []).append(value)
         together = {metric: merged(metric, values) for metric, values in found.items()}
         return {metric: value for metric, value in together.items() if value is not None}
+
+    def _note_congestion(self, node: str, now_s: float, figures: Mapping[str, float]) -> None:
+        self._congestion.pop(node, None)
+        percent = figures.get("network_congestion")
+        if percent is not None:
+            self._congestion[node] = (now_s, min(1.0, max(0.0, percent / 100)))
+
+    def congestion(self) -> float | None:
+        """Of the network as a whole, from 0 to 1: the mean over the nodes that work and can say it; None where none can.
+
+        Each node counts alike, so that one that lies moves it little.
+        """
+        while self._congestion:
+            node, (at_s, _) = next(iter(self._congestion.items()))
+            if self._is_fresh(at_s):
+                break
+            del self._congestion[node]
+        if not self._congestion:
+            return None
+        return sum(value for _, value in self._congestion.values()) / len(self._congestion)
 
     def _is_fresh(self, at_s: float) -> bool:
         return self._clock.monotonic_s() - at_s <= FRESH_S

@@ -133,6 +133,7 @@ class Scheduling:
         data_readiness: Callable[[], Mapping[int, float]] = dict,
         checkpoint_minutes: Callable[[], Mapping[int, float]] = dict,
         budgets: Callable[[], Mapping[str, Remaining]] = dict,
+        congestion: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -145,6 +146,7 @@ class Scheduling:
         self._data_readiness = data_readiness
         self._checkpoint_minutes = checkpoint_minutes
         self._budgets = budgets
+        self._congestion = congestion
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -281,6 +283,7 @@ class Scheduling:
         known = self._standing()
         return Signals(
             energy_price=self._energy_price(now),
+            congestion=self._congestion(),
             fingerprints=known.fingerprints,
             drifted=known.drifted,
             excluded=known.excluded,

@@ -150,6 +150,7 @@ class Loops:
             lambda: self.staging.readiness(),
             self.checkpoint_broker.minutes,
             self.budgets.remaining if self.budgets else dict,
+            self.figures.congestion,
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)

@@ -38,6 +38,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
 from lattice.core.model.work.readiness import is_ready
 from lattice.daemons.figures.keeper import FigureKeeper
+from lattice.daemons.figures.storage import storage_qos_of
 from lattice.daemons.figures.store import metric_store_of
 from lattice.daemons.figures.tracing import span_exporter
 from lattice.daemons.outside.data import data_tiers, result_buckets
@@ -99,7 +100,7 @@ class ServerParts:
         self.replica = self.storage.replica
         self.figures = FigureKeeper(self.metrics, self.storage.log, self.clock)
         self._spans = span_exporter(config)
-        self._metric_store = metric_store_of(config)
+        self._metric_store, self._storage_qos = metric_store_of(config), storage_qos_of(config)
         self._show_figures()
         # Orders to the agents that have a session here; filled and emptied by the sessions alone.
         self.links = AgentLinkTable()
@@ -278,6 +279,7 @@ class ServerParts:
             log_retention=log_retention(config),
             metrics=self.metrics,
             metric_store=self._metric_store,
+            storage_qos=self._storage_qos,
             figures=self.figures.ring,
             spans=self._spans,
             configuration=lambda: yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),

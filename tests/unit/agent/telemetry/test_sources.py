@@ -3,9 +3,12 @@
 import os
 from pathlib import Path
 
+from lattice.agent.telemetry.sources.fabric import add_congestion
 from lattice.agent.telemetry.sources.groups import GroupPlace, group_pids, read_group
 from lattice.agent.telemetry.sources.node import NodeSource
+from lattice.agent.telemetry.sources.numa import add_of_group, add_of_node
 from lattice.agent.telemetry.sources.processes import MAX_PROCESSES, read_processes
+from lattice.core.model.telemetry.rates import Reading, figures
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -146,3 +149,53 @@ def test_sensors_of_the_board_say_the_power_where_the_processors_do_not(tmp_path
 def test_a_node_without_any_file_says_nothing(tmp_path: Path) -> None:
     reading = NodeSource(tmp_path).read()
     assert (reading.counters, reading.gauges) == ({}, {})
+
+
+def congestion(root: Path, at_s: float) -> Reading:
+    reading = Reading(at_s=at_s, counters={}, gauges={})
+    add_congestion(reading, str(root))
+    return reading
+
+
+def test_waits_of_infiniband_ports_are_a_share_of_what_they_wanted_to_send(tmp_path: Path) -> None:
+    counters = tmp_path / "sys/class/infiniband/mlx5_0/ports/1/counters"
+    write(counters, port_xmit_wait="1000\n", port_xmit_data="5000\n")
+    before = congestion(tmp_path, 1.0)
+    write(counters, port_xmit_wait="2000\n", port_xmit_data="8000\n")
+    assert figures(before, congestion(tmp_path, 3.0), 0.0) == {("network_congestion", "mlx5_0"): 25.0}
+
+
+def test_pauses_of_slingshot_interfaces_are_a_share_of_the_time(tmp_path: Path) -> None:
+    telemetry = tmp_path / "sys/class/cxi/cxi0/device/telemetry"
+    write(telemetry, hni_tx_paused_0="0@1.5", hni_tx_paused_4="1000000000@1.5")
+    before = congestion(tmp_path, 10.0)
+    write(telemetry, hni_tx_paused_0="100@3.5", hni_tx_paused_4="1600000000@3.5")
+    found = figures(before, congestion(tmp_path, 12.0), 0.0)
+    assert round(found["network_congestion", "cxi0"], 6) == 30.0
+    assert len(found) == 1
+
+
+def test_nothing_is_known_of_congestion_without_such_an_interface(tmp_path: Path) -> None:
+    assert congestion(tmp_path, 1.0).counters == {}
+    write(tmp_path / "sys/class/infiniband/mlx5_0/ports/1/counters", port_xmit_wait="no\n")
+    assert congestion(tmp_path, 1.0).counters == {}
+
+
+def test_memory_by_numa_node_is_there_where_there_are_several(tmp_path: Path) -> None:
+    reading = Reading(at_s=1.0, counters={}, gauges={})
+    group = write(tmp_path / "v2", memory__numa_stat="anon N0=4096 N1=8192\nfile N0=1 N1=1\n")
+    add_of_group(reading, str(group), is_old=False)
+    assert reading.gauges == {("numa_memory", "0"): 4096.0, ("numa_memory", "1"): 8192.0}
+    old = write(tmp_path / "v1", memory__numa_stat="anon=3 N0=1 N1=2\nhierarchical_anon=5 N0=2 N1=3\n")
+    add_of_group(reading, str(old), is_old=True)
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert reading.gauges == {("numa_memory", "0"): 2.0 * page, ("numa_memory", "1"): 3.0 * page}
+    single = Reading(at_s=1.0, counters={}, gauges={})
+    add_of_group(single, str(write(tmp_path / "one", memory__numa_stat="anon N0=4096\n")), is_old=False)
+    write(tmp_path / "sys/devices/system/node/node0", meminfo="Node 0 MemUsed: 10 kB\n")
+    add_of_node(single, str(tmp_path))
+    assert single.gauges == {}
+    write(tmp_path / "sys/devices/system/node/node1", meminfo="Node 1 MemUsed: 30 kB\n", numastat="numa_miss 7\n")
+    add_of_node(single, str(tmp_path))
+    assert single.gauges == {("numa_memory", "0"): 10240.0, ("numa_memory", "1"): 30720.0}
+    assert single.counters == {("numa_misses", "1"): 7.0}

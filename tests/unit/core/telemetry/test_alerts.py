@@ -67,7 +67,6 @@ def test_debug_is_over_when_its_time_is() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        Telemetry(mode=Mode.AUDIT),
         Telemetry(mode=Mode.DEBUG, duration_s=86_401),
         Telemetry(mode=Mode.DEBUG, duration_s=0),
         Telemetry(mode=Mode.DEBUG, interval_ms=99),
@@ -81,4 +80,5 @@ def test_modes_that_cannot_be_are_refused(asked: Telemetry) -> None:
 
 def test_modes_that_can_be_are_taken() -> None:
     check_mode(Telemetry())
+    check_mode(Telemetry(mode=Mode.AUDIT))
     check_mode(Telemetry(mode=Mode.DEBUG, duration_s=86_400, interval_ms=100))

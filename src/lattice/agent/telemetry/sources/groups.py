@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lattice.agent.shim.hierarchies import read_bytes
+from lattice.agent.telemetry.sources.numa import add_of_group
 from lattice.agent.telemetry.sources.processes import ProcessSums, read_processes
 from lattice.core.model.telemetry.rates import Reading
 
@@ -83,6 +84,7 @@ def _add_memory(reading: Reading, place: GroupPlace) -> None:
     cache = stat.get(b"total_cache" if is_old else b"file")
     if cache is not None:
         reading.gauges["memory_cache", ""] = float(max(0, cache - shared))
+    add_of_group(reading, twin or place.path, is_old=is_old)
     faults = stat.get(b"total_pgfault" if is_old else b"pgfault")
     if faults is not None:
         reading.counters["page_faults", ""] = float(faults)

@@ -5,7 +5,9 @@ import time
 from pathlib import Path
 
 from lattice.agent.shim.hierarchies import read_bytes
+from lattice.agent.telemetry.sources.fabric import add_congestion
 from lattice.agent.telemetry.sources.groups import keyed, pressure_us
+from lattice.agent.telemetry.sources.numa import add_of_node
 from lattice.agent.telemetry.sources.power import add_power
 from lattice.core.model.telemetry.rates import Reading
 
@@ -36,6 +38,8 @@ class NodeSource:
         self._add_interfaces(reading)
         self._add_disks(reading)
         add_power(reading, self._root)
+        add_congestion(reading, self._root)
+        add_of_node(reading, self._root)
         if self._turn % _MOUNTS_EVERY == 0:
             self._mounts = self._measure_mounts()
         self._turn += 1

@@ -12,12 +12,15 @@ from lattice.api.telemetry.gathering import figures_of
 from lattice.api.telemetry.rows import MetricRow, rows_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.telemetry.alerts import RULES
+from lattice.core.model.telemetry.catalogue import Unit
 from lattice.core.model.telemetry.windows import WINDOW_MS
 from lattice.core.model.work.allocations import Allocation
+from lattice.ports.site.storage_qos import QosUnavailable
 from lattice.wire.bounds import Short
 
 MAX_NAMED = 8
 FULL_PERCENT = 90.0
+CONGESTED_PERCENT = 10.0
 _LIMITS = {rule.metric: rule.limit for rule in RULES}
 
 
@@ -95,7 +98,7 @@ async def _diagnosed(
         note=own.note,
         resolution_s=resolution_s(own),
         network=tuple(_network(context, found, rows, of_nodes)) if network else (),
-        storage=tuple(_storage(rows, of_nodes)) if storage else (),
+        storage=(*_storage(rows, of_nodes), *await _guaranteed(context)) if storage else (),
         gpus=tuple(_gpus(rows)) if gpus else (),
         unreachable=tuple(own.unreachable),
     )
@@ -113,7 +116,7 @@ STORAGE = (
     "io_pressure",
 )
 GPUS = ("gpu_utilization", "gpu_nvlink_bytes", "gpu_ecc_errors", "gpu_throttled")
-OF_NODES = ("network_error_rate", "mount_used", "disk_busy")
+OF_NODES = ("network_error_rate", "network_congestion", "mount_used", "disk_busy")
 
 
 async def _of_nodes(context: Context, found: Allocation, period_s: int) -> Heard:
@@ -132,7 +135,13 @@ def _network(
         yield Finding(name="group span", health=Health.OK, text=text, value=float(len(groups)))
     else:
         yield _unknown("group span", "the nodes belong to no group")
-    yield _unknown("congestion", "no source of congestion signals is configured")
+    yield from _judged(
+        of_nodes,
+        "network_congestion",
+        "congestion",
+        is_bad=lambda row: row.mean > CONGESTED_PERCENT,
+        missing="these nodes have no interfaces that count it (InfiniBand, Slingshot)",
+    )
     yield from _judged(rows, "network_tx_bytes", "sent", missing="bytes of runs are not counted on these nodes")
     yield from _judged(rows, "network_rx_bytes", "received", missing="bytes of runs are not counted on these nodes")
     yield from _judged(rows, "peer_tx_bytes", "sent to")
@@ -155,6 +164,28 @@ def _storage(rows: tuple[MetricRow, ...], of_nodes: tuple[MetricRow, ...]) -> It
     yield from _judged(rows, "io_pressure", "waiting for storage", is_bad=lambda row: row.mean > 50)
     yield from _judged(of_nodes, "mount_used", "file system full", is_bad=lambda row: row.now > FULL_PERCENT)
     yield from _judged(of_nodes, "disk_busy", "disk busy", is_bad=lambda row: row.mean > FULL_PERCENT)
+
+
+async def _guaranteed(context: Context) -> list[Finding]:
+    """What the storage system promises, where the site asks it."""
+    source = context.services.storage_qos
+    if source is None:
+        return [_unknown("guaranteed rates", "no storage system is asked (telemetry.storage_endpoint)")]
+    try:
+        rates = await source.rates()
+    except QosUnavailable as error:
+        return [_unknown("guaranteed rates", str(error))]
+    found = []
+    for rate in rates:
+        promised = (("guaranteed reads", rate.read_least), ("guaranteed writes", rate.write_least))
+        limited = (("reads at most", rate.read_most), ("writes at most", rate.write_most))
+        known = [(name, value) for name, value in (*promised, *limited) if value is not None]
+        if not known:
+            found.append(Finding(name="guaranteed rates", health=Health.OK, text="none", device=rate.place))
+        for name, value in known:
+            unit = Unit.BYTES_PER_S.value
+            found.append(Finding(name=name, health=Health.OK, text="", value=value, unit=unit, device=rate.place))
+    return found
 
 
 def _gpus(rows: tuple[MetricRow, ...]) -> Iterable[Finding]:

@@ -35,6 +35,7 @@ def figures(before: Reading | None, now: Reading, cpus: float) -> dict[Name, flo
         found["cpu_utilization", ""] = 100.0 * used / cpus
     _add_latency(found)
     _add_error_rate(found)
+    _add_congestion(found)
     return found
 
 
@@ -53,6 +54,18 @@ def _add_error_rate(found: dict[Name, float]) -> None:
     found.pop(("_packet_errors", ""), None)
     if packets and errors is not None:
         found["network_error_rate", ""] = 100.0 * errors / (packets + errors)
+
+
+def _add_congestion(found: dict[Name, float]) -> None:
+    """Waits to send as a share of waits and sends, or the most that a traffic class was paused."""
+    for name in [name for name in found if name[0] in ("_fabric_waited", "_fabric_paused")]:
+        value, nic = found.pop(name), name[1].partition("/")[0]
+        if name[0] == "_fabric_waited":
+            sent = found.get(("_fabric_sent", nic), 0.0)
+            value = 100.0 * value / (value + sent) if value > 0 else 0.0
+        found["network_congestion", nic] = max(found.get(("network_congestion", nic), 0.0), min(100.0, value))
+    for name in [name for name in found if name[0] == "_fabric_sent"]:
+        del found[name]
 
 
 def only(found: Mapping[Name, float], metrics: frozenset[str]) -> dict[Name, float]:

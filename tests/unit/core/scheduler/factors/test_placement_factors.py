@@ -32,6 +32,16 @@ def test_each_further_group_costs() -> None:
     assert values(world.snapshot(), "topology") == pytest.approx(expected)
 
 
+def test_a_congested_network_takes_from_work_in_several_groups() -> None:
+    world = World()
+    grouped(world, {"a": 4, "b": 3, "c": 2})
+    for nodes in (1, 4, 6):
+        world.submit(Request(nodes=nodes))
+    calm = values(world.snapshot(), "topology")
+    world.cycle.signals = Signals(congestion=0.4)
+    assert values(world.snapshot(), "topology") == pytest.approx([1.0, 1.0, (calm[2] - 0.3) * 0.8 + 0.3])
+
+
 def test_only_nodes_that_suit_the_request_count() -> None:
     world = World()
     grouped(world, {"a": 4})

@@ -12,6 +12,7 @@ from lattice.core.scheduler.tables.slots import Floats, Ints
 
 INTER_NODE = 0.7  # what the span over groups counts for work on several nodes
 INTRA_NODE_FITNESS = 1.0
+CONGESTED = 0.5  # what a network that is congested all the time takes from the span over groups
 # What the links between GPUs count for inside a node; the rest is the memory near to them.
 LINKS_UNKNOWN, LINKS_OF_GPU_WORK, LINKS_OF_CPU_WORK = 0.5, 0.7, 0.3
 MAX_CPUS_PER_GPU = 16  # of work that counts as GPU work
@@ -22,7 +23,10 @@ def topology(moment: Moment) -> Floats:
     if (moment.snapshot.queue.nodes > 1).any():
         spread = moment.spread
         inside = fitness[spread.rows]
-        fitness[spread.rows] = INTER_NODE * inter_node_fitness(spread) + (1.0 - INTER_NODE) * inside
+        between = inter_node_fitness(spread)
+        if moment.snapshot.signals.congestion:
+            between[between < 1.0] *= 1.0 - CONGESTED * moment.snapshot.signals.congestion
+        fitness[spread.rows] = INTER_NODE * between + (1.0 - INTER_NODE) * inside
     return fitness
 
 
