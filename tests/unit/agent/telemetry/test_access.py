@@ -138,7 +138,12 @@ def test_lines_of_a_run_are_recorded_and_a_reader_that_ends_leaves_a_gap(
 
     async def scenario() -> None:
         watch, gap = a_watch(tmp_path, READER.replace("END", "sys.exit(0)")), asyncio.Event()
-        monkeypatch.setattr(watch, "_say_gap", lambda: (say(watch), gap.set()))
+
+        def say_gap() -> None:
+            say(watch)
+            gap.set()
+
+        monkeypatch.setattr(watch, "_say_gap", say_gap)
         running = asyncio.create_task(watch.run())
         assert await watch.asked(ORDER) == ""
         async with asyncio.timeout(30):
