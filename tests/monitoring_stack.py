@@ -87,6 +87,7 @@ class Stack:
                 require_program("prometheus"),
                 f"--config.file={self._folder}/prometheus.yml",
                 f"--storage.tsdb.path={self._folder}/prometheus",
+                "--web.enable-remote-write-receiver",
                 f"--web.listen-address=127.0.0.1:{self._prometheus}",
             )
             self._start(
@@ -134,6 +135,11 @@ class Stack:
             except OSError:
                 assert time.monotonic() < until, f"nothing answers at {url}"
                 time.sleep(0.1)
+
+    @property
+    def prometheus_write(self) -> str:
+        """Where Prometheus takes what agents send."""
+        return f"http://127.0.0.1:{self._prometheus}/api/v1/write"
 
     def prometheus(self, expression: str) -> list[dict[str, Any]]:
         return _query(f"http://127.0.0.1:{self._prometheus}", expression)

@@ -51,7 +51,8 @@ def _variable(variable: Variable) -> dict[str, Any]:
 
 def _panel(number: int, panel: Panel) -> dict[str, Any]:
     place = {"x": number % PER_ROW * WIDTH, "y": number // PER_ROW * HEIGHT, "w": WIDTH, "h": HEIGHT}
-    waits = {"description": f"No data before there is: {panel.waits_for}."} if panel.waits_for else {}
+    said = " and ".join(each for each in (panel.needs, panel.waits_for) if each)
+    waits = {"description": f"No data without {said}."} if said else {}
     return {
         "id": number + 1,
         "title": panel.title,

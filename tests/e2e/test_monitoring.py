@@ -3,10 +3,13 @@
 import getpass
 import json
 import math
+import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,13 +59,15 @@ def made_token(cluster: LocalCluster, user: str, *more: str) -> str:
     return made.stdout.strip()
 
 
-def start_agent(cluster: LocalCluster, folder: Path, page: str, store: str) -> "subprocess.Popen[bytes]":
-    """One that no supervisor starts again, and that shows its metrics."""
+def start_agent(
+    cluster: LocalCluster, folder: Path, page: str, write: str, node: str = "watched"
+) -> "subprocess.Popen[bytes]":
+    """One that no supervisor starts again, that shows its metrics and sends what it measures."""
     words: list[str | Path] = [
         "--node-id",
-        "watched",
+        node,
         "--state-dir",
-        folder / "watched",
+        folder / node,
         "--servers",
         cluster.file.grpc,
     ]
@@ -74,11 +79,11 @@ def start_agent(cluster: LocalCluster, folder: Path, page: str, store: str) -> "
         "--metrics-listen",
         page,
         "--tsdb-endpoint",
-        f"{store}/api/v1/write",
+        write,
         "--allow-user",
         getpass.getuser(),
     ]
-    with (folder / "agent.log").open("wb") as log:
+    with (folder / f"{node}.log").open("wb") as log:
         return subprocess.Popen([PROGRAMS / "lattice-agent", *words], stdout=log, stderr=log)
 
 
@@ -99,17 +104,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         Hooks() as traces,
         LocalCluster(nodes=1, settings={**settings, "tracing.otlp_endpoint": traces.url}) as cluster,
     ):
-        agent = start_agent(cluster, folder, page, store)
+        agent = start_agent(cluster, folder, page, f"{store}/api/v1/write")
+        others: list[subprocess.Popen[bytes]] = []
         try:
             server = cluster.api_url.removeprefix("http://")
             token, smarthost = monitoring_token(cluster), f"127.0.0.1:{letters.port}"
             with Stack(folder, [server], token, [page], hooks.url, smarthost=smarthost, store=port) as stack:
                 eventually(lambda: "watched" in cluster.nodes(), "the agent's registration")
                 cluster.wait_node("watched", "Ready")
+                # One store is Prometheus, which takes figures itself as VictoriaMetrics does.
+                others.append(start_agent(cluster, folder, "off", stack.prometheus_write, "pushing"))
+                eventually(lambda: "pushing" in cluster.nodes(), "the second agent's registration")
+                cluster.wait_node("pushing", "Ready")
                 yield Site(cluster, stack, hooks, letters, store, traces, agent, page)
         finally:
-            agent.kill()
-            agent.wait()
+            for each in (agent, *others):
+                each.kill()
+                each.wait()
 
 
 def calls_of(site: Site, alert: str) -> list[str]:
@@ -152,8 +163,12 @@ VALUES = {
 }
 
 
-def filled(expr: str) -> str:
-    for name, value in VALUES.items():
+# Where the work runs whose figures each store is sent.
+SENDS = {"prometheus": "pushing", "store": "watched"}
+
+
+def filled(expr: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
         expr = expr.replace(name, value)
     return expr
 
@@ -162,23 +177,76 @@ def has_data(found: list[dict[str, Any]]) -> bool:
     return any(not math.isnan(float(each["value"][1])) for each in found)
 
 
-def test_every_dashboard_shows_data_after_some_work_or_names_what_it_waits_for(site: Site) -> None:
-    asked = [line.expr for board in DASHBOARDS for panel in board.panels if not panel.waits_for for line in panel.lines]
-    waiting = {(name, expr) for expr in asked for name in ("prometheus", "store")}
+def asked_of(site: Site, name: str, expr: str, work: dict[str, str]) -> list[dict[str, Any]]:
+    """As a dashboard asks it, of the node and the work that this store is told of."""
+    is_pushed = "lattice_node_" in expr or "lattice_allocation_" in expr
+    values = VALUES | {"$allocation": work[name]} | ({"$node": SENDS[name]} if is_pushed else {})
     ask = {"prometheus": site.stack.prometheus, "store": site.stack.store}
+    return ask[name](filled(expr, values))
+
+
+def panels() -> set[tuple[str, str]]:
+    """Every expression that has data here, for each store."""
+    boards = (panel for board in DASHBOARDS for panel in board.panels if not panel.waits_for)
+    return {(name, line.expr) for panel in boards for line in panel.lines for name in SENDS}
+
+
+@contextmanager
+def scripted_work(site: Site) -> Iterator[dict[str, str]]:
+    """An allocation for each store, on the node that sends to it, which computes, holds memory, reads and writes."""
+    words = [
+        "sh",
+        "-c",
+        "while :; do dd if=/dev/zero of=./written bs=64k count=16 conv=fsync 2>/dev/null; cat ./written; done",
+    ]
+    work = {
+        name: site.cluster.submit(
+            words,
+            cwd=str(site.cluster.directory),
+            resources={"constraints": {"nodes": node}},
+            telemetry={"mode": "debug"},
+        )["id"]
+        for name, node in SENDS.items()
+    }
+    try:
+        yield work
+    finally:
+        for name in work.values():
+            site.cluster.cli("cancel", name)
+
+
+def wait_for_panels(site: Site, work: dict[str, str], within_s: float) -> None:
+    waiting = panels()
 
     def all_answered() -> bool:
         for node in ("n1", "watched"):
             site.cluster.run(["true"], resources={"constraints": {"nodes": node}})
         for name, expr in sorted(waiting):
-            if has_data(ask[name](filled(expr))):
+            if has_data(asked_of(site, name, expr, work)):
                 waiting.discard((name, expr))
         return not waiting
 
     try:
-        eventually(all_answered, "data for every panel", within_s=90, every_s=0.5)
+        eventually(all_answered, "data for every panel", within_s=within_s, every_s=0.5)
     except NotInTime:
         raise AssertionError(f"no data: {sorted(waiting)}") from None
+
+
+def test_every_dashboard_shows_data_after_some_work_or_names_what_it_waits_for(site: Site) -> None:
+    with scripted_work(site) as work:
+        wait_for_panels(site, work, 120)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4500)
+def test_every_dashboard_goes_on_showing_data_for_an_hour(site: Site) -> None:
+    """Also while work comes and goes: each expression is asked of both stores again every minute."""
+    until_s = time.monotonic() + float(os.environ.get("LATTICE_SOAK_S", "3600"))
+    with scripted_work(site) as work:
+        wait_for_panels(site, work, 120)
+        while time.monotonic() < until_s:
+            wait_for_panels(site, work, 60)
+            time.sleep(min(60.0, max(0.0, until_s - time.monotonic())))
 
 
 def test_a_bundle_has_what_is_needed_and_no_secret(site: Site, tmp_path: Path) -> None:
@@ -312,7 +380,7 @@ def test_what_a_run_does_is_shown_within_five_percent_by_top_watch_and_store(sit
 
 
 def test_a_killed_agent_becomes_a_call_to_the_person_on_call(site: Site) -> None:
-    eventually(lambda: site.stack.prometheus('lattice_nodes_total{state="Ready"} == 2'), "two nodes in Prometheus")
+    eventually(lambda: site.stack.prometheus('lattice_nodes_total{state="Ready"} == 3'), "three nodes in Prometheus")
     site.agent.kill()
     site.cluster.wait_node("watched", "Down")
     eventually(lambda: calls_of(site, "NodeGivenUp"), "a call", within_s=60)

@@ -35,7 +35,7 @@ def test_a_panel_asks_for_metrics_that_exist_or_says_what_it_waits_for(dashboard
     for line in panel.lines:  # type: ignore[attr-defined] # a Panel
         asked = names(line.expr)
         assert asked
-        if panel.waits_for == REMOTE_WRITE:  # type: ignore[attr-defined] # a Panel
+        if panel.needs == REMOTE_WRITE:  # type: ignore[attr-defined] # a Panel
             assert asked <= PUSHED
         else:
             assert asked <= shown
@@ -52,6 +52,10 @@ def test_a_file_is_what_grafana_imports(dashboard: Dashboard) -> None:
     for panel, said in zip(document["panels"], dashboard.panels, strict=True):
         assert [target["expr"] for target in panel["targets"]] == [line.expr for line in said.lines]
         assert said.waits_for in panel.get("description", "")
+        assert said.needs in panel.get("description", "")
+        # Grafana multiplies this one by a hundred; figures of nodes and runs are percent already.
+        is_pushed = said.needs == REMOTE_WRITE
+        assert not (is_pushed and panel["fieldConfig"]["defaults"]["unit"] == "percentunit")
 
 
 def test_provisioning_names_the_folder_and_a_source() -> None:

@@ -6,7 +6,8 @@ Expressions name the variables of their dashboard with a dollar sign. Several se
 
 from msgspec import Struct
 
-REMOTE_WRITE = "a store to which agents write (telemetry.tsdb_endpoint)"
+REMOTE_WRITE = "agents that send to this store (--tsdb-endpoint)"
+GPUS, BPF, SENSORS = "nodes with GPUs", "nodes that load BPF programs", "nodes with power sensors"
 
 
 class Line(Struct, frozen=True):
@@ -21,7 +22,8 @@ class Panel(Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
     unit: str = "short"
     kind: str = "timeseries"
-    waits_for: str = ""  # the feature without which there is no data
+    needs: str = ""  # what a site has to have set up
+    waits_for: str = ""  # what only some nodes have, and without which there is no data
 
 
 class Variable(Struct, frozen=True, kw_only=True):
@@ -117,7 +119,8 @@ HOLISTIC = Dashboard(
             title="Power",
             unit="watt",
             lines=(Line('sum(lattice_node_power_draw{stat="mean"})', "all nodes"),),
-            waits_for=REMOTE_WRITE,
+            needs=REMOTE_WRITE,
+            waits_for=SENSORS,
         ),
     ),
 )
@@ -245,27 +248,28 @@ PER_NODE = Dashboard(
         ),
         Panel(
             title="CPU",
-            unit="percentunit",
+            unit="percent",
             lines=(Line(f"lattice_node_cpu_utilization{_NODE}", "used"),),
-            waits_for=REMOTE_WRITE,
+            needs=REMOTE_WRITE,
         ),
         Panel(
             title="Memory",
             unit="bytes",
             lines=(Line(f"lattice_node_memory_used{_NODE}", "used"),),
-            waits_for=REMOTE_WRITE,
+            needs=REMOTE_WRITE,
         ),
         Panel(
             title="GPUs",
-            unit="percentunit",
+            unit="percent",
             lines=(Line(f"lattice_node_gpu_utilization{_NODE}", "{{gpu}}"),),
-            waits_for=REMOTE_WRITE,
+            needs=REMOTE_WRITE,
+            waits_for=GPUS,
         ),
         Panel(
             title="Cost of measuring",
             unit="percent",
             lines=(Line(f"lattice_agent_ebpf_overhead_percent{_N}", "of a CPU"),),
-            waits_for="BPF programs on the node",
+            waits_for=BPF,
         ),
     ),
 )
@@ -307,12 +311,13 @@ PER_TENANT = Dashboard(
 )
 
 
-def _of_allocation(title: str, metric: str, unit: str, legend: str = "{{node}}") -> Panel:
+def _of_allocation(title: str, metric: str, unit: str, legend: str = "{{node}}", waits_for: str = "") -> Panel:
     return Panel(
         title=title,
         unit=unit,
         lines=(Line(f'lattice_allocation_{metric}{{allocation="$allocation",stat="mean"}}', legend),),
-        waits_for=REMOTE_WRITE,
+        needs=REMOTE_WRITE,
+        waits_for=waits_for,
     )
 
 
@@ -322,13 +327,13 @@ USER_ALLOCATION = Dashboard(
     about="For the owner of an allocation: what its processes use on each node.",
     variables=(Variable(name="allocation", metric="lattice_allocation_cpu_utilization", label="allocation"),),
     panels=(
-        _of_allocation("CPU", "cpu_utilization", "percentunit"),
+        _of_allocation("CPU", "cpu_utilization", "percent"),
         _of_allocation("Memory", "memory_used", "bytes"),
-        _of_allocation("GPUs", "gpu_utilization", "percentunit", "{{node}} {{gpu}}"),
-        _of_allocation("GPU memory", "gpu_memory_used", "bytes", "{{node}} {{gpu}}"),
-        _of_allocation("GPU power", "gpu_power_draw", "watt", "{{node}} {{gpu}}"),
-        _of_allocation("Network, sent", "network_tx_bytes", "Bps"),
-        _of_allocation("Network, received", "network_rx_bytes", "Bps"),
+        _of_allocation("GPUs", "gpu_utilization", "percent", "{{node}} {{gpu}}", GPUS),
+        _of_allocation("GPU memory", "gpu_memory_used", "bytes", "{{node}} {{gpu}}", GPUS),
+        _of_allocation("GPU power", "gpu_power_draw", "watt", "{{node}} {{gpu}}", GPUS),
+        _of_allocation("Network, sent", "network_tx_bytes", "Bps", waits_for=BPF),
+        _of_allocation("Network, received", "network_rx_bytes", "Bps", waits_for=BPF),
         _of_allocation("Storage, read", "io_read_bytes", "Bps"),
         _of_allocation("Storage, written", "io_write_bytes", "Bps"),
     ),
