@@ -235,6 +235,7 @@ class CommandGenerator:
                 cmd.SettleNotifications(delivered=waiting),
                 cmd.SetNotifyDefault(default=default),
                 cmd.NoteTimeLimit(number=number, run=run, percent=rnd.choice((50, 80, 90, 7))),
+                cmd.NoteAlert(number=number, run=run, rule=rnd.choice(("gpu_idle", "x")), node="n1", value=3.5),
             )
         )
 

@@ -27,7 +27,7 @@ from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.figures.figures import AgentFigures
-from lattice.agent.hooks.access import AccessHook
+from lattice.agent.hooks.access import watch_starts
 from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.undoing import undo_run, undo_unstarted
@@ -174,10 +174,7 @@ class Driver:
         self.keeper = InventoryKeeper(settings.inventory, self._post, hardware=settings.hardware, every_s=look_s)
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
-        sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
-        self.telemetry = NodeTelemetry(*sources, self._steps.folders.order)
-        self._hooks.add(AccessHook(self.telemetry.access))
-        self._steps.audited = self.telemetry.access.asked
+        self.telemetry = self._measure()
         self._instances = InstanceWatch(self._bulk, self.ask_shim, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
@@ -232,6 +229,10 @@ class Driver:
     def _watch_checkpoints(self) -> watching.Checkpointing:
         ask, owner = (self.ask_shim, self._post, self._spawn), partial(owner_of, policy=self._settings.policy)
         return watching.Checkpointing(self._settings.state_dir, self._facts.node_id, owner, *ask, self.holds_devices)
+
+    def _measure(self) -> NodeTelemetry:
+        sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
+        return watch_starts(NodeTelemetry(*sources, self._steps.folders.order), self._hooks, self._steps)
 
     def end_checks(self) -> None:
         """No check outlives the agent."""

@@ -222,6 +222,7 @@ NOT_PLANNED = (
     ev.DagCancelled,
     ev.DagEnded,
     ev.TimeLimitNeared,
+    ev.AlertNoted,
     ev.NotificationQueued,
     ev.NotificationDropped,
     ev.NotificationsSettled,

@@ -9,7 +9,10 @@ from contextlib import asynccontextmanager
 
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.core.machine.commands import UpdateAllocation
+from lattice.core.machine.levels import NEWEST
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.telemetry import MetricAlert, NodeAlert
 from lattice.ports.quorum.log import LogUnavailable
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.notifications import DeliveryFailed, Sender, Undeliverable
@@ -285,3 +288,30 @@ async def test_limits_of_work_that_has_ended_are_not_noted() -> None:
     await world.ended(number, "n1")
     world.clock.pass_s(80)
     assert await loop.note_limits() == 0
+
+
+@scenario
+async def test_trouble_that_a_node_names_is_told_to_the_subscribers_of_its_work() -> None:
+    world = World()
+    sender = Recording()
+    loop, _ = build(world, mail=sender)
+    world.state.level = NEWEST
+    await world.prepare("n1", "n2")
+    number = await begun(world, "n1", notify=notify(Occasion.ALERT))
+
+    def said(node: str, key: RunKey | None, *, is_over: bool = False) -> None:
+        told = MetricAlert(rule="gpu_idle", at_ms=1, metric="gpu_utilization", value=2.0, is_over=is_over)
+        loop.alerted(node, [NodeAlert(key=key, alert=told)])
+
+    said("n1", RunKey(number, 1), is_over=True)
+    said("n1", RunKey(number, 2))
+    said("n1", RunKey(number + 9, 1))
+    said("n9", None)
+    assert await loop.note_alerts() == 0
+    said("n1", RunKey(number, 1))
+    said("n1", None)
+    assert await loop.note_alerts() == 1, "of the run and of its node: the same trouble"
+    said("n1", RunKey(number, 1))
+    assert await loop.note_alerts() == 0, "it is known"
+    (waiting,) = world.state.notifications.waiting.values()
+    assert (waiting.occasion, "GPU use below" in waiting.message) == (Occasion.ALERT, True)

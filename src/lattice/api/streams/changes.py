@@ -121,6 +121,7 @@ SILENT = (
     ev.DagCancelled,  # its members tell
     ev.NodeRegistered,  # a change of its state is an event of its own
     ev.TimeLimitNeared,  # sent only to subscribers
+    ev.AlertNoted,  # the same; streams of figures have it from the node
     ev.NotificationQueued,
     ev.DriftNoted,  # where it has consequences, the node moves
     ev.DriftEscalated,

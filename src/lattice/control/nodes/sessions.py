@@ -51,7 +51,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.checkpoints import CheckpointReport
 from lattice.ports.nodes.collecting import Share
-from lattice.ports.nodes.telemetry import NodeFigures
+from lattice.ports.nodes.telemetry import NodeAlert, NodeFigures
 from lattice.ports.quorum.replica import Replica
 
 _log = logging.getLogger(__name__)
@@ -81,6 +81,7 @@ class AgentSessions:
     on_progress: Callable[[RunKey], None] = lambda _: None
     on_checkpoint: Callable[[str, CheckpointReport], None] = lambda node, report: None
     figures: ReportedFigures | None = None
+    on_alerts: Callable[[str, list[NodeAlert]], None] = lambda node, alerts: None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
 
     @property
@@ -252,6 +253,8 @@ class AgentSessions:
         held = frozenset(record.holders() if record is not None else ())
         own = tuple(each for each in figures.runs if each.key is None or each.key.number in held)
         self.figures.take(node, replace(figures, runs=own))
+        if figures.alerts:
+            self.on_alerts(node, [each for each in figures.alerts if each.key is None or each.key.number in held])
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

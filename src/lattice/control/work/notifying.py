@@ -1,4 +1,4 @@
-"""Sends what waits in the state's notifications, and notices when running work comes near its walltime.
+"""Sends what waits in the state's notifications, and notes when running work comes near its walltime, or into trouble.
 
 Each destination is served in order, one at a time; one that does not answer is retried with growing delays, and does not delay the others.
 A notification leaves the state right after it was sent. A server that dies between the two leaves it to the next one, which sends
@@ -8,21 +8,23 @@ it again under the same id.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import isfinite
 
 from msgspec import Struct
 
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine import events as ev
-from lattice.core.machine.commands import Envelope, NoteTimeLimit, SettleNotifications
+from lattice.core.machine.commands import Envelope, NoteAlert, NoteTimeLimit, SettleNotifications
 from lattice.core.machine.rules.work.notifications import limit_moment
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
-from lattice.core.model.work.notifications import NEAR_LIMIT, Notification
+from lattice.core.model.work.notifications import NEAR_LIMIT, Notification, Occasion
 from lattice.ports.clock import Clock
+from lattice.ports.nodes.telemetry import NodeAlert
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import Replica, ReplicaStopped
 from lattice.ports.site.notifications import DeliveryFailed, Sender, Undeliverable
@@ -32,6 +34,7 @@ _log = logging.getLogger(__name__)
 ACTOR = "notifications"
 SETTLE_RETRY_S = 0.5
 LIMIT_RETRY_MS = 60_000  # a walltime that could not be judged is looked at again
+MAX_ALERTS = 1000  # that wait to be noted
 LAST_WORD_S = 1.0  # for what is under way when the loop ends
 
 _HEARD = (
@@ -83,13 +86,14 @@ class Notifying:
         self._guard = Guard(ACTOR)
         self._lanes: dict[str, _Lane] = {}
         self._limits: list[tuple[int, int, int]] = []  # (when, number, run)
+        self._alerts: dict[tuple[int, int, str], NoteAlert] = {}  # by number, run and rule
         self._tasks: set[asyncio.Task[None]] = set()
         replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
     def reset(self) -> None:
         """Starts from what the state holds; for the start, and for a new leader."""
-        self._lanes, self._limits = {}, []
+        self._lanes, self._limits, self._alerts = {}, [], {}
         for notification in self._replica.state.notifications.waiting.values():
             self._enqueue(notification)
         for record in self._replica.state.allocations.values():
@@ -127,6 +131,7 @@ class Notifying:
     async def _turn(self) -> None:
         await self._alarm.wait(self._pause_s())
         await self.note_limits()
+        await self.note_alerts()
         self._start_lanes()
 
     async def _let_finish(self) -> None:
@@ -229,6 +234,35 @@ class Notifying:
         if self._limits:
             pauses.append((self._limits[0][0] - self._clock.now_ms()) / 1000)
         return max(0.0, min(pauses)) if pauses else None
+
+    # trouble
+
+    def alerted(self, node: str, alerts: Iterable[NodeAlert]) -> None:
+        """A node says that its work, or it itself, may be in trouble."""
+        record = self._replica.state.nodes.get(node)
+        for each in alerts:
+            if each.alert.is_over or record is None:
+                continue
+            for number in record.holders() if each.key is None else (each.key.number,):
+                self._keep_alert(node, number, each)
+        if self._alerts:
+            self._alarm.ring()
+
+    def _keep_alert(self, node: str, number: int, told: NodeAlert) -> None:
+        record, rule = self._replica.state.allocations.get(number), told.alert.rule
+        if record is None or record.notify is None or Occasion.ALERT not in record.notify.on or rule in record.alerted:
+            return
+        if len(self._alerts) < MAX_ALERTS and (told.key is None or told.key.run == record.run):
+            value = told.alert.value if isfinite(told.alert.value) else 0.0
+            command = NoteAlert(number=number, run=record.run, rule=rule, node=node, value=value)
+            self._alerts.setdefault((number, record.run, rule), command)
+
+    async def note_alerts(self) -> int:
+        """Notes what nodes said since; how many were proposed."""
+        alerts, self._alerts = list(self._alerts.values()), {}
+        if alerts:
+            await self._replica.propose_many(alerts, ACTOR)
+        return len(alerts)
 
     # walltimes
 

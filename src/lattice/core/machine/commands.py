@@ -366,6 +366,16 @@ class NoteTimeLimit(Command, tag="note_time_limit", frozen=True, kw_only=True):
     percent: int
 
 
+class NoteAlert(Command, tag="note_alert", frozen=True, kw_only=True):
+    """A node measured something of the run, or of itself, that points to trouble."""
+
+    number: int
+    run: int
+    rule: str
+    node: str
+    value: float = 0.0
+
+
 AnyCommand = (
     SubmitAllocation
     | RecordSteps
@@ -435,6 +445,7 @@ AnyCommand = (
     | SetSetting
     | SetNotifyDefault
     | NoteTimeLimit
+    | NoteAlert
     | SettleNotifications
     | RecordAudit
     | AddAuditKey

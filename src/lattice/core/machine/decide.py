@@ -198,6 +198,7 @@ TABLE: tuple[Row, ...] = (
     # notifications
     _plain(cmd.SetNotifyDefault, notifications.set_default),
     _timed(cmd.NoteTimeLimit, notifications.note_time_limit),
+    _plain(cmd.NoteAlert, notifications.note_alert),
     _plain(cmd.SettleNotifications, notifications.settle),
     # data
     _timed(cmd.WantCopy, staging.want),

@@ -302,6 +302,14 @@ class TimeLimitNeared(Event, tag="time_limit_neared", frozen=True, kw_only=True)
     percent: int
 
 
+class AlertNoted(Event, tag="alert_noted", frozen=True, kw_only=True):
+    """A node measured what points to trouble of the current run, for the first time by this rule, and a subscriber asked for it."""
+
+    number: int
+    rule: str
+    text: str
+
+
 AnyEvent = (
     AllocationSubmitted
     | WaitChanged
@@ -362,6 +370,7 @@ AnyEvent = (
     | RecordDeleted
     | SettingSet
     | TimeLimitNeared
+    | AlertNoted
     | NotificationQueued
     | NotificationDropped
     | NotificationsSettled

@@ -75,6 +75,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             | ev.AllocationUpdated()
             | ev.AllocationsArchived()
             | ev.TimeLimitNeared()
+            | ev.AlertNoted()
             | ev.TerminalShared()
             | ev.AllocationPaused()
         ):
@@ -128,6 +129,7 @@ _RequestEvent = (
     | ev.AllocationUpdated
     | ev.AllocationsArchived
     | ev.TimeLimitNeared
+    | ev.AlertNoted
     | ev.TerminalShared
     | ev.AllocationPaused
 )
@@ -216,6 +218,8 @@ def _evolve_request(state: State, event: _RequestEvent, at: int) -> None:
             _archived(state, event)
         case ev.TimeLimitNeared():
             _change(state, event.number, limit_noted=event.percent)
+        case ev.AlertNoted():
+            _change(state, event.number, alerted=(*state.allocations[event.number].alerted, event.rule))
         case ev.TerminalShared():
             _shared(state, event)
         case _:
@@ -379,6 +383,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         peak_memory_mb=0,
         usage=NO_USAGE,
         limit_noted=0,
+        alerted=(),
         wanted=0,
         last_instance=0,
         left_restarts=0,

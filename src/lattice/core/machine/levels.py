@@ -84,6 +84,8 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.StopVictims,
         cmd.DropEviction,
         Occasion.PREEMPT,
+        Occasion.ALERT,
+        cmd.NoteAlert,
         *(Setting(f"preemption.{name}") for name in Limits.__struct_fields__),
         (cmd.SubmitAllocation, "checkpoint"),
         (cmd.SubmitAllocation, "resume_from"),

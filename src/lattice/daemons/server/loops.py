@@ -149,8 +149,7 @@ class Loops:
             self.inventories.gpu_fitness,
             lambda: self.staging.readiness(),
             self.checkpoint_broker.minutes,
-            self.budgets.remaining if self.budgets else dict,
-            self.figures.congestion,
+            *(self.budgets.remaining if self.budgets else dict, self.figures.congestion),
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
@@ -209,6 +208,7 @@ class Loops:
             health=self.health,
             inventories=self.inventories,
             figures=self.figures,
+            on_alerts=lambda node, alerts: self.notifying.alerted(node, alerts),
             on_opened=self._node_opened,
             on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),
             on_checkpoint=self.checkpoints.report,

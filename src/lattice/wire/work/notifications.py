@@ -216,6 +216,7 @@ _HAPPENED = {
     Occasion.REQUEUE: "was requeued",
     Occasion.TIME_LIMIT: "ran out of time",
     Occasion.PREEMPT: "was preempted",
+    Occasion.ALERT: "may be in trouble",
     Occasion.TIME_LIMIT_50: "has used 50% of its walltime",
     Occasion.TIME_LIMIT_80: "has used 80% of its walltime",
     Occasion.TIME_LIMIT_90: "has used 90% of its walltime",

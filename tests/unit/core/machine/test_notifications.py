@@ -296,3 +296,34 @@ def test_the_invariants_see_a_book_that_is_wrong() -> None:
     registry.per_user = {"ada": 1}
     findings = check(world.state)
     assert len([text for text in findings if "notification" in text]) == 3
+
+
+# trouble
+
+
+def trouble(world: World, number: int, rule: str = "gpu_idle", **changes: object) -> tuple[ev.AnyEvent, ...]:
+    said = {"number": number, "run": 1, "rule": rule, "node": "n1", "value": 3.14159, **changes}
+    return world.must(cmd.NoteAlert(**said))  # type: ignore[arg-type]
+
+
+def test_trouble_is_told_once_for_each_run_and_rule() -> None:
+    world = World()
+    number = world.running("n1", walltime_s=100, notify=notify(Occasion.ALERT), requeue=RequeuePolicy.ALWAYS)
+    assert trouble(world, number, run=2) == ()
+    assert trouble(world, number, rule="made_up") == ()
+    assert trouble(world, number, node="n2") == (), "a node that does not have it"
+    assert trouble(world, number) != ()
+    assert trouble(world, number) == ()
+    assert trouble(world, number, rule="network_errors") != ()
+    assert told(world) == [("alert", number), ("alert", number)]
+    (first, _) = world.state.notifications.waiting.values()
+    assert first.message.endswith("3.142 % on node n1")
+    assert "GPU use below 10 %" in first.message
+    world.ended(number, "n1", exit_code=1)
+    assert world[number].alerted == (), "a later run may be in trouble, too"
+
+
+def test_trouble_is_told_to_those_who_asked() -> None:
+    world = World()
+    quiet = world.running("n1", notify=notify(Occasion.END))
+    assert trouble(world, quiet) == ()

@@ -17,7 +17,7 @@ from lattice.agent.telemetry.access.births import Births, Born
 from lattice.agent.telemetry.access.fanotify import FileWatch, Mount, Touched, names_of, read_mounts
 
 TELL_S = 1.0
-MAX_KEPT = 5_000  # of one second: then they are told earlier
+MAX_KEPT = 5_000  # of one second: then it is over earlier
 DYING_S = 5.0  # events of a process may come after its end
 UNKNOWN = "unknown"
 
@@ -38,7 +38,7 @@ class Owners:
         self.began: list[int] = []  # processes of runs with another program than before
 
     def find(self, pid: int) -> str:
-        """The run, empty for others, or UNKNOWN for a process that is gone and that nobody saw."""
+        """The run, empty for others, or UNKNOWN for a process that ended before its run was known."""
         known = self._known.get(pid)
         if known is not None:
             return known

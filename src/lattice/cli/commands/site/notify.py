@@ -24,7 +24,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("events", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near or all (comma-separated)")
+    add("events", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, alert or all (comma-separated)")
     add("--to", action="append", metavar="WHERE", help="send to mail:ADDRESS or webhook:URL; may be repeated")
     add("--each-task", action="store_true", help="notify about each task of a group instead of the whole group")
 

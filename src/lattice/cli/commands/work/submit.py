@@ -150,7 +150,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add(
         "--notify",
         metavar="EVENTS",
-        help="notify on begin, end, fail, requeue, time-limit-near, all or none (comma-separated)",
+        help="notify on begin, end, fail, requeue, time-limit-near, alert, all or none (comma-separated)",
     )
     add(
         "--notify-to",

@@ -235,6 +235,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     next_step: int = 0  # one more than the highest number that was recorded
     notify: Notify | None = None
     limit_noted: int = 0  # last reported percentage of the current run's walltime
+    alerted: tuple[str, ...] = ()  # rules by which subscribers heard of trouble of the current run
     depends_on: Clauses = ()  # as it was submitted
     waits_for: Clauses = ()  # what of that is still open; Pending and not in the queue while there is anything
     mutex: str = ""  # one at a time per tenant, user and name

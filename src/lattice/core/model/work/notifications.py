@@ -23,6 +23,7 @@ class Occasion(StrEnum):
     TIME_LIMIT_90 = "time_limit_90"
     TIME_LIMIT = "time_limit"  # ended because its walltime was over
     PREEMPT = "preempt"  # taken off its nodes for other work
+    ALERT = "alert"  # a node measured what points to trouble: an idle GPU, lost packets
 
 
 # Percentage of the walltime that has passed.

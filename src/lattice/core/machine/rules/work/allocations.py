@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import closeness
 from lattice.core.machine.rules.checkpoints.requests import not_checkpointable
-from lattice.core.machine.rules.work import closeness, ranges, revisions
+from lattice.core.machine.rules.work import ranges, revisions
 from lattice.core.machine.rules.work.submission import check_walltime
 from lattice.core.machine.rules.work.tags import changed_tags, check_tags
 from lattice.core.machine.rules.work.tasks import materialise, task_records

@@ -12,6 +12,8 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
+from lattice.core.model.telemetry.alerts import RULES
+from lattice.core.model.telemetry.catalogue import METRICS
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, TaskGroup
 from lattice.core.model.work.endings import cancelled_by
 from lattice.core.model.work.notifications import (
@@ -25,7 +27,10 @@ from lattice.core.model.work.notifications import (
 
 Events = tuple[ev.AnyEvent, ...]
 _NODES_SHOWN = 32
-_NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.NodeLeft, ev.TimeLimitNeared)
+_NOTED = (
+    *(ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.NodeLeft),
+    *(ev.TimeLimitNeared, ev.AlertNoted),
+)
 
 
 # commands
@@ -88,6 +93,21 @@ def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events
     return (ev.TimeLimitNeared(number=command.number, percent=command.percent),)
 
 
+def note_alert(state: State, command: cmd.NoteAlert) -> Events:
+    """Something measured points to trouble; sent once per run and rule, and only to subscribers. Nodes speak of work that they have."""
+    record = state.allocations.get(command.number)
+    rule = next((each for each in RULES if each.name == command.rule), None)
+    if record is None or rule is None or not record.is_running or record.run != command.run:
+        return ()
+    if record.notify is None or Occasion.ALERT not in record.notify.on or rule.name in record.alerted:
+        return ()
+    if command.node not in record.nodes:
+        return ()
+    unit = METRICS[rule.metric].unit
+    text = f"{rule.text}; {command.value:.4g} {unit} on node {command.node}"
+    return (ev.AlertNoted(number=command.number, rule=rule.name, text=text),)
+
+
 def limit_moment(record: Allocation, percent: int) -> int:
     """When that fraction of its walltime has passed."""
     return record.started_at + record.paused_ms + record.walltime_s * 10 * percent
@@ -119,7 +139,9 @@ def subject_of(state: State, event: ev.AnyEvent) -> Subject | None:
         record = state.allocations.get(event.number)
         if record is None or record.notify is None:
             return None
-        group = state.groups.get(record.group) if record.group and not record.notify.each_task else None
+        # Trouble is that of one task, also where other notifications are about the group.
+        is_whole = record.group and not record.notify.each_task and not isinstance(event, ev.AlertNoted)
+        group = state.groups.get(record.group) if is_whole else None
         return Subject(record, record.notify, group)
     if isinstance(event, ev.TasksCancelled):
         whole = state.groups[event.group]
@@ -133,6 +155,8 @@ def notices(state: State, subject: Subject, event: ev.AnyEvent, at: int) -> Even
     """The notifications for an event that has been folded: one per occasion and destination."""
     if subject.group is None:
         told = [_of_record(state, occasion, subject, at) for occasion in _record_occasions(state, subject, event)]
+        if isinstance(event, ev.AlertNoted):
+            told = [replace(each, message=event.text) for each in told]
     else:
         group = state.groups[subject.group.number]
         occasions = _group_occasions(subject.group, group, subject.notify)
@@ -157,6 +181,8 @@ def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> lis
             found.append(Occasion.REQUEUE)
         case ev.TimeLimitNeared():
             found.append(NEAR_LIMIT[event.percent])
+        case ev.AlertNoted():
+            found.append(Occasion.ALERT)
     return [occasion for occasion in found if occasion in wanted]
 
 

@@ -15,10 +15,10 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.parts.services import ServiceKey
-from lattice.core.machine.rules import exposure, lending, sensitive
+from lattice.core.machine.rules import closeness, exposure, lending, sensitive
 from lattice.core.machine.rules.checkpoints import submissions as checkpoints
 from lattice.core.machine.rules.data import staging
-from lattice.core.machine.rules.work import closeness, dependencies, notifications, quotas, sessions
+from lattice.core.machine.rules.work import dependencies, notifications, quotas, sessions
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.services.scaling import ScalePolicy
