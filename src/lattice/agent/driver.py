@@ -98,8 +98,7 @@ from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.steps.driver import StepDriver
-from lattice.agent.steps.folders import StepFolders
-from lattice.agent.steps.launch import Site
+from lattice.agent.steps.launch import site_of
 from lattice.agent.steps.uploads import StepUploads
 from lattice.agent.telemetry.access.watching import FEATURE as ACCESS_FEATURE
 from lattice.agent.telemetry.node import NodeTelemetry
@@ -157,7 +156,7 @@ class Driver:
         self.state, self.relay = AgentState(retention=settings.retention), FigureRelay()
         self.collection = Collection(facts.node_id, TcpSwitchboard(self.relay), self._fit_beat, self._post)
         self._steps = StepDriver(
-            self._site(),
+            site_of(settings, self._programs),
             self._devices,
             self._pool,
             ask=self.ask_shim,
@@ -183,18 +182,6 @@ class Driver:
             fingerprint=lambda: self.keeper.fingerprint,
         )
         self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
-
-    def _site(self) -> Site:
-        settings = self._settings
-        return Site(
-            folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
-            policy=settings.policy,
-            node_id=settings.facts.node_id,
-            programs=self._programs,
-            grace_s=settings.grace_s,
-            size=settings.node_size,
-            limits=settings.limits,
-        )
 
     def _launch_hooks(self) -> HookRunner:
         hooks = launch_hooks(self._settings, self._containers, lambda: self._uploads.sink.signed)

@@ -13,6 +13,7 @@ from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
+from lattice.agent.settings import Settings
 from lattice.agent.shim.pmi.layout import spans
 from lattice.agent.steps.folders import StepFolders, StepSpec
 from lattice.core.model.work.binding import TaskDevices
@@ -36,6 +37,18 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     size: NodeSize
     limits: LimitSettings = LimitSettings()
     pmix: PmixHost | None = None
+
+
+def site_of(settings: Settings, programs: str) -> Site:
+    return Site(
+        folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
+        policy=settings.policy,
+        node_id=settings.facts.node_id,
+        programs=programs,
+        grace_s=settings.grace_s,
+        size=settings.node_size,
+        limits=settings.limits,
+    )
 
 
 def _spec(launch: LaunchOrder, devices: Devices, bound: Sequence[tuple[TaskDevices, Mapping[str, str]]]) -> StepSpec:
