@@ -27,7 +27,7 @@ from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.figures.figures import AgentFigures
-from lattice.agent.hooks.access import watch_starts
+from lattice.agent.hooks.access import AccessHook
 from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.undoing import undo_run, undo_unstarted
@@ -219,7 +219,10 @@ class Driver:
 
     def _measure(self) -> NodeTelemetry:
         sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
-        return watch_starts(NodeTelemetry(*sources, self._steps.folders.order), self._hooks, self._steps)
+        made = NodeTelemetry(*sources, self._steps.folders.order)
+        self._hooks.add(AccessHook(made.access))
+        self._steps.audited = made.access.asked
+        return made
 
     def end_checks(self) -> None:
         """No check outlives the agent."""

@@ -12,6 +12,7 @@ class DurationText:
 Period = Annotated[float, Meta(gt=0, le=10 * 365 * 86400), DurationText()]
 Delay = Annotated[float, Meta(ge=0, le=10 * 365 * 86400), DurationText()]
 Count = Annotated[int, Meta(ge=1)]
+Url = Annotated[str, Meta(pattern=r"^(https?://\S+)?$")]
 Limit = Annotated[int, Meta(ge=0)]
 NotYet: TypeAlias = None  # of a key that nothing reads yet: `null` means nothing, any other value is refused by name
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -548,15 +549,12 @@ class TracingSection(Struct, frozen=True, kw_only=True):
 class TelemetrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The time-series store that agents send to, where the servers ask it: `top`, `compare` and `diag` are answered from there."""
 
-    # URL of a store with a PromQL interface, to which /api/v1/query is added; empty = the nodes are asked
-    tsdb_endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
-    # URL of the PromQL interface where figures are read, if not there; empty = tsdb_endpoint
-    query_url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    tsdb_endpoint: Url = ""  # store with a PromQL interface (/api/v1/query is added); empty = the nodes are asked
+    query_url: Url = ""  # the PromQL interface where figures are read, if not there; empty = tsdb_endpoint
     tsdb_token: str = ""  # bearer token for it, as a reference
     tsdb_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
     tsdb_timeout: Period = 3.0  # longest time for one request; then the nodes are asked
-    # URL of the management interface of a VAST storage system, for guaranteed rates in `diag`; empty = they are not known
-    storage_endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    storage_endpoint: Url = ""  # management interface of VAST, for guaranteed rates in `diag`; empty = not known
     storage_token: str = ""  # API token for it, as a reference
     storage_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
     storage_views: list[

@@ -1,10 +1,7 @@
 """A run in mode audit: what it touches is read from before its first process on, or it does not start here."""
 
 from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, Launch, RunImpossible
-from lattice.agent.hooks.runner import HookRunner
-from lattice.agent.steps.driver import StepDriver
 from lattice.agent.telemetry.access.watching import READY_WITHIN_S, AccessWatch, is_audited
-from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.ports.nodes.agents import StartOrder
 
 
@@ -28,10 +25,3 @@ class AccessHook:
 
     async def undo(self, finished: Finished) -> None:
         self._watch.forget(finished.key)
-
-
-def watch_starts(telemetry: NodeTelemetry, hooks: HookRunner, steps: StepDriver) -> NodeTelemetry:
-    """What runs touch is read from before their start, and from before steps where the allocation runs no script."""
-    hooks.add(AccessHook(telemetry.access))
-    steps.audited = telemetry.access.asked
-    return telemetry
