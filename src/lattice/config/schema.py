@@ -12,6 +12,7 @@ class DurationText:
 Period = Annotated[float, Meta(gt=0, le=10 * 365 * 86400), DurationText()]
 Delay = Annotated[float, Meta(ge=0, le=10 * 365 * 86400), DurationText()]
 Count = Annotated[int, Meta(ge=1)]
+ViewPath = Annotated[str, Meta(pattern=r"^/\S*$", max_length=1024)]
 Url = Annotated[str, Meta(pattern=r"^(https?://\S+)?$")]
 Limit = Annotated[int, Meta(ge=0)]
 NotYet: TypeAlias = None  # of a key that nothing reads yet: `null` means nothing, any other value is refused by name
@@ -557,9 +558,7 @@ class TelemetrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     storage_endpoint: Url = ""  # management interface of VAST, for guaranteed rates in `diag`; empty = not known
     storage_token: str = ""  # API token for it, as a reference
     storage_ca_file: str = ""  # PEM file with its authorities; empty = those of the system
-    storage_views: list[
-        Annotated[str, Meta(pattern=r"^/\S*$", max_length=1024)]
-    ] = []  # paths of its views that users see
+    storage_views: list[ViewPath] = []  # paths of its views that users see
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
