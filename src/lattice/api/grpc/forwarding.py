@@ -184,5 +184,5 @@ def no_leader() -> ApiError:
     return ApiError(
         "unavailable",
         "no server leads now: a majority of the servers cannot be reached, or they are electing one",
-        hint="repeat it under the same request_id; reads with consistency=stale are answered from what this server has",
+        hint="repeat it under the same request_id; reads with consistency=stale (`lattice --stale`) are answered from what this server has",
     )
