@@ -38,6 +38,8 @@ SDK_OPTIONAL = {
     ("audit_export.py", "cryptography"),
     ("configuration.py", "yaml"),
     ("pickles.py", "cloudpickle"),
+    ("registered.py", "grpc"),
+    ("program.py", "registered"),  # its neighbour, where both were copied beside a program
 }
 
 # Builtins whose result differs between processes, or that reach outside.

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def checkpoint(cluster: LocalCluster, name: str) -> dict[str, object]:
 def test_a_program_per_protocol_is_resumed_and_prints_what_an_undisturbed_one_prints(
     cluster: LocalCluster, scratch: Path, train: list[str], solve: list[str]
 ) -> None:
-    for program, protocol in ((train, "signal"), (solve, "shmem")):
+    for program, protocol in ((train, "signal"), (train, "grpc"), (solve, "shmem")):
         expected = undisturbed(cluster, program)
         name = begun(cluster, program, scratch, checkpoint={"protocol": protocol})
         done = checkpoint(cluster, name)
@@ -173,3 +174,103 @@ while :; do sleep 0.05; done
     finally:
         for name, value in usual.items():
             cluster.put(f"/settings/checkpoint.{name}", {"value": value})
+
+
+LISTENS = """
+import os, pathlib, sys, time
+from concurrent.futures import ThreadPoolExecutor
+import grpc
+from lattice.wire.pb import checkpoints_pb2 as pb
+from lattice.wire.pb import checkpoints_pb2_grpc as services
+
+folder = pathlib.Path(sys.argv[1])
+
+class Work(services.CheckpointWorkServicer):
+    def Ask(self, asked, context):
+        with (folder / "asked").open("a") as file:
+            file.write(f"{asked.n} {'may' if asked.may_defer_s else 'must'}\\n")
+        yield pb.CheckpointAnswer(n=asked.n, estimate_s=5)
+        if asked.may_defer_s:
+            yield pb.CheckpointAnswer(n=asked.n, defer_s=60)
+            return
+        (pathlib.Path(asked.path) / "state").write_text("state")
+        yield pb.CheckpointAnswer(n=asked.n, done=True)
+
+server = grpc.server(ThreadPoolExecutor(2))
+services.add_CheckpointWorkServicer_to_server(Work(), server)
+server.add_insecure_port(f"127.0.0.1:{os.environ['LATTICE_CHECKPOINT_PORT']}")
+server.start()
+(folder / "listens").touch()
+time.sleep(3600)
+"""
+
+HOLDS = """
+import pathlib, sys, time
+from lattice_sdk.checkpoints.program import Checkpoints
+
+folder, checkpoints = pathlib.Path(sys.argv[1]), Checkpoints()
+while True:
+    time.sleep(0.02)
+    if request := checkpoints.requested():
+        with (folder / "asked").open("a") as file:
+            file.write(f"{request.n}\\n")
+        while not (folder / "go").exists():
+            time.sleep(0.02)
+        (request.path / "state").write_text("state")
+        request.done()
+"""
+
+
+def python(scratch: Path, text: str) -> list[str]:
+    program = scratch / "program.py"
+    program.write_text(text)
+    return [str(ROOT / ".venv" / "bin" / "python"), str(program), str(scratch)]
+
+
+def test_work_that_listens_puts_a_checkpoint_off_until_it_must_write(cluster: LocalCluster, scratch: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    cluster.put("/settings/checkpoint.max_deferral_s", {"value": "1"})
+    try:
+        words = ["--checkpoint=grpc", f"--checkpoint-port={port}", "-o", "json", "--"]
+        name = json.loads(cluster.cli("submit", *words, *python(scratch, LISTENS)).stdout)["id"]
+        cluster.wait_state(name, "Running")
+        refused = cluster.cli("checkpoint", name, check=False)
+        if not (scratch / "listens").exists():
+            assert f"none of its processes listens on port {port} alone" in refused.stderr
+        eventually((scratch / "listens").exists, "it listens")
+        done = checkpoint(cluster, name)
+        assert (done["state"], done["bytes"]) == ("complete", len("state"))
+        assert (scratch / "asked").read_text().split()[-2:] == [str(done["n"]), "must"]
+        assert f"{done['n']} may" in (scratch / "asked").read_text()
+        cluster.delete(f"/allocations/{name}")
+    finally:
+        cluster.put("/settings/checkpoint.max_deferral_s", {"value": "300"})
+
+
+def test_work_that_registered_is_asked_once_although_agent_and_server_are_killed(
+    cluster: LocalCluster, scratch: Path
+) -> None:
+    name = cluster.submit(python(scratch, HOLDS), checkpoint={"protocol": "grpc"})["id"]
+    node = cluster.wait_state(name, "Running")["nodes"][0]
+
+    def asked() -> bool:
+        cluster.cli("checkpoint", name, check=False)
+        return (scratch / "asked").exists()
+
+    eventually(asked, "it is asked")
+    agent = cluster.kill("agent", node)
+    server = cluster.kill("server")
+    cluster.wait_replaced(agent)
+    cluster.wait_replaced(server)
+    cluster.wait_serving()
+    cluster.wait_node(node, "Ready")
+    (scratch / "go").touch()
+    eventually(
+        lambda: cluster.get(f"/allocations/{name}/checkpoints")["items"][-1]["state"] == "complete", "it is done"
+    )
+    assert len((scratch / "asked").read_text().split()) == 1
+    again = checkpoint(cluster, name)
+    assert (again["state"], again["n"]) == ("complete", 2), "the new agent asks for the next one"
+    cluster.delete(f"/allocations/{name}")

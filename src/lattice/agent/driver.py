@@ -16,6 +16,7 @@ import msgspec
 
 from lattice.agent import messages, shim_client
 from lattice.agent.checkpoints import watching
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.figures import FigureRelay
@@ -96,6 +97,7 @@ from lattice.agent.runs.summary import summarise
 from lattice.agent.runs.uploads import OutputUploads
 from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.settings import Settings
+from lattice.agent.shim.loop import boot_now
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.launch import site_of
@@ -123,10 +125,6 @@ OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE}
 _log = logging.getLogger(__name__)
 
 
-def boot_now() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
@@ -137,7 +135,7 @@ class Driver:
         self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
         self._image_questions = ImageQuestions(self._images.fetcher, self._folders.path, self._post)
-        self._hooks = self._launch_hooks()
+        self._doors, self._hooks = self._launch_hooks()
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
@@ -183,9 +181,10 @@ class Driver:
         )
         self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
 
-    def _launch_hooks(self) -> HookRunner:
-        hooks = launch_hooks(self._settings, self._containers, lambda: self._uploads.sink.signed)
-        return HookRunner(hooks, self._folders.path, self._containers.release)
+    def _launch_hooks(self) -> tuple[Doors, HookRunner]:
+        doors = Doors(self._settings.state_dir, lambda key, port: self._bulk.listens(key, port))
+        hooks = launch_hooks(self._settings, self._containers, doors, lambda: self._uploads.sink.signed)
+        return doors, HookRunner(hooks, self._folders.path, self._containers.release)
 
     async def start(self) -> None:
         """Find or start the shim and recall the runs; raises ShimUnavailable."""
@@ -210,12 +209,14 @@ class Driver:
         self._spawn(self._uploads.watch())
         self._spawn(StepUploads(self._uploads.sink, self.settings.facts.node_id, self._steps.folders).watch())
         self._checks.start()
+        await self._doors.recall(self._live_runs())
         self._spawn(sweep_kept(self._settings.scratch_dir, self._facts.node_id))
         _log.info("agent ready, %d open runs", len(self.state.runs))
 
     def _watch_checkpoints(self) -> watching.Checkpointing:
         ask, owner = (self.ask_shim, self._post, self._spawn), partial(owner_of, policy=self._settings.policy)
-        return watching.Checkpointing(self._settings.state_dir, self._facts.node_id, owner, *ask, self.holds_devices)
+        state_dir, name = self._settings.state_dir, self._facts.node_id
+        return watching.Checkpointing(state_dir, name, owner, *ask, self.holds_devices, self._doors)
 
     def _measure(self) -> NodeTelemetry:
         sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)

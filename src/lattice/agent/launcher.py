@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.checkpoints import CheckpointHook
@@ -73,7 +74,7 @@ class Surroundings(Protocol):
 
 
 def launch_hooks(
-    settings: Settings, containers: NodeContainers, signed: Callable[[], SignedStore] = SignedStore
+    settings: Settings, containers: NodeContainers, doors: Doors, signed: Callable[[], SignedStore] = SignedStore
 ) -> list[LaunchHook]:
     """The hooks of this node, in the order in which they prepare a run. Images and data come before what may hide where they lie."""
     hooks: list[LaunchHook] = []
@@ -84,7 +85,7 @@ def launch_hooks(
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
         hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id, signed))
-    hooks.append(CheckpointHook(settings.state_dir))
+    hooks.append(CheckpointHook(settings.state_dir, doors))
     hooks.append(ContainerHook(containers))
     return hooks
 

@@ -47,6 +47,7 @@ BESIDE = {
     "--container-workdir": ("/b", ["--image=a/1:v1"]),
     "--no-home": ("", ["--image=a/1:v1"]),
     "--checkpoint-signal": ("USR2", ["--checkpoint=signal"]),
+    "--checkpoint-port": ("4711", ["--checkpoint=grpc"]),
 }
 
 LAUNCH = {

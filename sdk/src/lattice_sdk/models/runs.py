@@ -102,8 +102,9 @@ class CheckpointOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How work is asked for checkpoints. A protocol alone means auto, a strategy alone the protocol signal."""
 
     strategy: str = ""  # auto, manual or none
-    protocol: str = ""  # signal or shmem
+    protocol: str = ""  # signal, shmem or grpc
     signal: str = ""  # of the protocol signal; empty = USR1
+    port: int = 0  # of the protocol grpc: the work listens there; 0 = it registers with the agent of its node
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,10 @@ FOLDER = "checkpoints"
 REQUEST = "request.json"
 SHM = "shm"
 HINTED = "hinted"
+REGISTERED = "registered"
+SOCKET = "grpc"
 SHMEM = "shmem"
+GRPC = "grpc"
 RESUME_FROM = "LATTICE_RESUME_FROM"
 VARIABLES = (
     "LATTICE_CHECKPOINT_PROTOCOL",
@@ -26,6 +29,8 @@ VARIABLES = (
     "LATTICE_CHECKPOINT_DIR",
     "LATTICE_CHECKPOINT_REQUEST",
     "LATTICE_CHECKPOINT_SHM",
+    "LATTICE_CHECKPOINT_SOCKET",
+    "LATTICE_CHECKPOINT_PORT",
     RESUME_FROM,
 )
 
@@ -60,6 +65,9 @@ def checkpoint_variables(order: StartOrder, state_dir: Path) -> dict[str, str]:
     }
     if setup.protocol == SHMEM:
         return variables | {"LATTICE_CHECKPOINT_SHM": str(folder / SHM)}
+    if setup.protocol == GRPC:
+        way = {"PORT": str(setup.port)} if setup.port else {"SOCKET": str(folder / SOCKET)}
+        return variables | {f"LATTICE_CHECKPOINT_{name}": value for name, value in way.items()}
     return variables | {"LATTICE_CHECKPOINT_SIGNAL": str(setup.signal)}
 
 
@@ -90,7 +98,10 @@ def remove_control(state_dir: Path, key: RunKey) -> None:
 
 
 def write_request(folder: Path, request: Request, gid: int) -> None:
-    """In place in one step: a reader sees the one before or this one. Raises OSError."""
+    """In place in one step: a reader sees the one before or this one. Not forced to disk: a machine that falls takes the run with it.
+
+    Raises OSError.
+    """
     draft = folder / f".{REQUEST}"
     draft.unlink(missing_ok=True)
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
@@ -99,7 +110,6 @@ def write_request(folder: Path, request: Request, gid: int) -> None:
         if os.geteuid() == 0:
             os.fchown(fd, 0, gid)
         os.fchmod(fd, 0o640)
-        os.fsync(fd)
     finally:
         os.close(fd)
     draft.replace(folder / REQUEST)
@@ -111,6 +121,20 @@ def read_request(folder: Path) -> Request | None:
         return msgspec.json.decode((folder / REQUEST).read_bytes(), type=Request)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def note_registered(folder: Path, n: int, count: int) -> None:
+    """How many processes heard the request, for an agent that follows this one."""
+    (folder / REGISTERED).write_text(f"{n} {count}")
+
+
+def were_registered(folder: Path, n: int) -> int:
+    """How many processes heard this request, as far as an agent that died could note it."""
+    try:
+        noted, _, count = (folder / REGISTERED).read_text().partition(" ")
+    except OSError:
+        return 0
+    return int(count) if noted == str(n) and count.isdigit() else 0
 
 
 def note_hinted(folder: Path, n: int) -> None:

@@ -13,44 +13,36 @@ from pathlib import Path
 import msgspec
 
 from lattice.agent.checkpoints import directories, shared_memory
+from lattice.agent.checkpoints.answers import Answer, Watch
 from lattice.agent.checkpoints.control import (
+    GRPC,
     REQUEST,
     SHM,
     SHMEM,
     Request,
     control_folder,
     note_hinted,
+    note_registered,
     read_request,
     was_hinted,
+    were_registered,
     write_request,
 )
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.shim_client import ShimMessage
-from lattice.core.model.work.checkpoints import EXTENSION, MAX_MESSAGE, CheckpointPhase
+from lattice.core.model.work.checkpoints import MAX_MESSAGE, CheckpointPhase
 from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointOrder, CheckpointReport
 from lattice.ports.nodes.run_keys import RunKey
 from lattice.wire.agents.messages import CHECKPOINT_REPORT, CHECKPOINT_RUN
 from lattice.wire.pb import agent_pb2 as pb
 
 FEATURE = "checkpoint"  # of a node that asks its work for checkpoints
-LOOK_S = 0.02  # between two looks for an answer; grows with the time that it takes
-MAX_LOOK_S = 0.5
-LOOK_SHARE = 0.02
 SHIM_WITHIN_S = 10.0
 STORAGE_WITHIN_S = 30.0
-RISING_SHARE = 0.25  # of the time limit: progress within that time is progress
 MAX_OPEN = 4096
 
 _log = logging.getLogger(__name__)
 _P = CheckpointPhase
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the request on this node."""
-
-    phase: CheckpointPhase
-    message: str = ""
-    bytes: int = 0
-    elapsed_s: float = 0.0
 
 
 class _Open(msgspec.Struct, kw_only=True):
@@ -70,6 +62,7 @@ class Checkpointing:
         post: Callable[[pb.AgentMessage], None],
         spawn: Callable[[Coroutine[None, None, None]], None],
         is_alive: Callable[[RunKey], bool],
+        doors: Doors,
     ) -> None:
         self._state_dir = state_dir
         self._node_id = node_id
@@ -78,6 +71,7 @@ class Checkpointing:
         self._post = post
         self._spawn = spawn
         self._is_alive = is_alive
+        self._doors = doors
         self._open: dict[RunKey, _Open] = {}
         self._removed: set[str] = set()  # directories that wait for their removal
         self._removing = asyncio.Lock()
@@ -133,25 +127,41 @@ class Checkpointing:
     async def _answer(self, order: CheckpointOrder) -> Answer | None:
         """None when nothing of the run is left that could be asked: the servers learn its end by other ways."""
         folder = control_folder(self._state_dir, order.key)
-        members = await self._members(order, 0 if order.protocol == SHMEM else order.signal, dry=True)
+        members = await self._members(order, order.signal if _by_signal(order) else 0, dry=True)
         if not members.members:
             return Answer(phase=_P.NOTHING)
         if not folder.is_dir():
             return Answer(phase=_P.NOTHING, message="its processes were not started with checkpoints")
-        if order.protocol != SHMEM and not members.pids and not was_hinted(folder, order.n):
+        hinted = was_hinted(folder, order.n)
+        if _by_signal(order) and not members.pids and not hinted:
             return _none_catches(order)
+        if order.protocol == GRPC and not await self._doors.can_be_asked(order.key, order.port) and not hinted:
+            return _none_there(order)
         try:
             async with asyncio.timeout(STORAGE_WITHIN_S):
                 request, gid = await asyncio.to_thread(self._put_in_place, order, folder)
         except OSError as error:
             self._tell_storage_away(order, str(error) or "it does not answer")
             raise
-        if not was_hinted(folder, order.n):
+        if order.protocol == GRPC:
+            return await self._converse(order, folder, request, gid)
+        if not hinted:
             refusal = await self._hint(order, folder, request)
             if refusal is not None:
                 return refusal
             note_hinted(folder, order.n)
-        return await _Watch(order, folder, request, gid, self._is_alive).answer()
+        return await Watch(order, folder, request, gid, self._is_alive).answer()
+
+    async def _converse(self, order: CheckpointOrder, folder: Path, request: Request, gid: int) -> Answer | None:
+        """Also after a restart of the agent: who hears the same request again repeats its answer, or continues."""
+        before = were_registered(folder, order.n)
+        talk = self._doors.begin(order.key, order.port, request, order.max_deferral_s, before)
+        try:
+            note_registered(folder, order.n, max(before, talk.size))
+            note_hinted(folder, order.n)
+            return await Watch(order, folder, request, gid, self._is_alive, talk).answer()
+        finally:
+            self._doors.end(order.key, talk)
 
     def _put_in_place(self, order: CheckpointOrder, folder: Path) -> tuple[Request, int]:
         owner = self._owner_of(order.user)
@@ -239,74 +249,10 @@ def _none_catches(order: CheckpointOrder) -> Answer:
     return Answer(phase=_P.NOTHING, message=f"none of its processes catches signal {order.signal}")
 
 
-class _Watch:
-    """Waits for the answer of the work."""
+def _none_there(order: CheckpointOrder) -> Answer:
+    where = f"listens on port {order.port} alone" if order.port else "has registered for checkpoints"
+    return Answer(phase=_P.NOTHING, message=f"none of its processes {where}")
 
-    def __init__(
-        self, order: CheckpointOrder, folder: Path, request: Request, gid: int, is_alive: Callable[[RunKey], bool]
-    ) -> None:
-        self._order = order
-        self._folder = folder
-        self._request = request
-        self._gid = gid
-        self._is_alive = is_alive
-        self._limit_s = max(0.1, request.deadline - request.asked)
-        self._is_extended = False
-        self._progress = 0
-        self._rose_at = request.asked
 
-    async def answer(self) -> Answer | None:
-        measured_s = 0.0
-        while True:
-            # In this order: what was written last is seen even if the process has gone since.
-            alive = self._is_alive(self._order.key)
-            said, text = await asyncio.to_thread(self._look)
-            now = time.time()
-            elapsed_s = max(0.0, now - self._request.asked)
-            if said == "done":
-                size = await asyncio.to_thread(directories.size_of, self._request.path)
-                return Answer(phase=_P.DONE, bytes=size, elapsed_s=elapsed_s)
-            if said == "failed":
-                return Answer(phase=_P.FAILED, message=text or "the work says that it failed", elapsed_s=elapsed_s)
-            if not alive:
-                return None
-            if now - measured_s >= self._limit_s * RISING_SHARE / 5:
-                measured_s = now
-                await self._measure(now)
-            if now >= self._request.deadline and not self._extend(now):
-                message = f"not complete within {elapsed_s:.0f} s"
-                return Answer(phase=_P.FAILED, message=message, elapsed_s=elapsed_s)
-            await asyncio.sleep(min(MAX_LOOK_S, max(LOOK_S, elapsed_s * LOOK_SHARE)))
-
-    def _look(self) -> tuple[str, str]:
-        if self._order.protocol != SHMEM:
-            return directories.answer_in(self._request.path)
-        standing = shared_memory.read(self._folder / SHM)
-        if standing is None:
-            return "failed", "its shared memory is damaged"
-        if standing.done == self._order.n:
-            return "done", ""
-        if standing.failed == self._order.n:
-            return "failed", directories.answer_in(self._request.path)[1]
-        return "", ""
-
-    async def _measure(self, now: float) -> None:
-        progress = await asyncio.to_thread(self._measured)
-        if progress > self._progress:
-            self._progress, self._rose_at = progress, now
-
-    def _measured(self) -> int:
-        """Any figure that rises while the work writes."""
-        size = directories.size_of(self._request.path)
-        standing = shared_memory.read(self._folder / SHM) if self._order.protocol == SHMEM else None
-        return size + (standing.per_mille if standing is not None else 0)
-
-    def _extend(self, now: float) -> bool:
-        """Half as long again, once, while it makes progress."""
-        if self._is_extended or now - self._rose_at > self._limit_s * RISING_SHARE:
-            return False
-        self._is_extended = True
-        deadline = self._request.deadline + self._limit_s * EXTENSION
-        self._request = msgspec.structs.replace(self._request, deadline=deadline)
-        write_request(self._folder, self._request, self._gid)
-        return True
+def _by_signal(order: CheckpointOrder) -> bool:
+    return order.protocol not in (SHMEM, GRPC)

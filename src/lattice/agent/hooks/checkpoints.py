@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 from typing import cast
 
-from lattice.agent.checkpoints.control import RESUME_FROM, make_control, remove_control
+from lattice.agent.checkpoints.control import GRPC, RESUME_FROM, control_folder, make_control, remove_control
 from lattice.agent.checkpoints.directories import is_complete, make_base
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.ports.nodes.agents import StartOrder
 
@@ -17,14 +18,15 @@ CHECKPOINT_TIMEOUT_S = 60.0  # a file system that does not answer
 
 
 class CheckpointHook:
-    """`state_dir` is the agent's own."""
+    """`state_dir` is the agent's own; `doors` is where work registers that is asked by gRPC."""
 
     name = "checkpoint"
     timeout_s = CHECKPOINT_TIMEOUT_S
     undoes_unrecorded = False
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, doors: Doors) -> None:
         self._state_dir = state_dir
+        self._doors = doors
 
     def applies(self, order: StartOrder) -> bool:
         return order.checkpoint is not None
@@ -40,11 +42,18 @@ class CheckpointHook:
         launch.leave({"run": str(launch.order.key)})
         try:
             await asyncio.to_thread(make_base, setup.root, setup.directory, launch.owner[1])
-            await asyncio.to_thread(make_control, launch.order, self._state_dir, launch.owner)
         except OSError as error:
             raise HookFailed(f"checkpoint: cannot make {setup.directory}: {error.strerror or error}") from error
+        try:
+            await asyncio.to_thread(make_control, launch.order, self._state_dir, launch.owner)
+            if setup.protocol == GRPC and not setup.port:
+                await self._doors.open(launch.order.key, launch.owner)
+        except OSError as error:
+            raise HookFailed(f"checkpoint: {error.strerror or error}") from error
         if launch.order.container is not None:
-            launch.add_mount("bind", setup.directory, setup.directory)
+            folder = str(control_folder(self._state_dir, launch.order.key))
+            for each in (setup.directory, folder):
+                launch.add_mount("bind", each, each)
 
     async def _resume(self, launch: Launch, path: str, *, must: bool) -> None:
         """A checkpoint of its own that is gone costs the work its progress, not its life; one that was asked for must be there."""
@@ -61,6 +70,7 @@ class CheckpointHook:
 
     async def undo(self, finished: Finished) -> None:
         if finished.left.get("run") == str(finished.key):
+            await self._doors.close(finished.key)
             await asyncio.to_thread(remove_control, self._state_dir, finished.key)
 
 

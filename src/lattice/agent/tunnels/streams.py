@@ -124,6 +124,14 @@ class BulkStreams:
         """Connections to the run on which an answer is still awaited or on its way; one that only stays open is none."""
         return sum(flight.is_busy() for flight in self._flights.get((key.number, key.run), ()))
 
+    async def listens(self, key: RunKey, port: int) -> tuple[str, int]:
+        """Address and inode of the socket on which the run, and no other process, takes connections to the port; raises OSError."""
+        try:
+            found = await self._look(pb.OpenTunnel(key=pb.RunKey(number=key.number, run=key.run), port=port))
+        except Refused as refused:
+            raise OSError(str(refused)) from refused
+        return found.target, found.inode
+
     async def connect(self, key: RunKey, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a process of the run; raises Refused."""
         asked = pb.OpenTunnel(key=pb.RunKey(number=key.number, run=key.run), port=port)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.input.constraints import parse_constraints, parse_nodes
-from lattice.cli.input.exposure import parse_exposed
+from lattice.cli.input.exposure import MAX_PORT, parse_exposed
 from lattice.cli.input.probes import parse_probe
 from lattice.cli.times import parse_moment
 from lattice_sdk.data.models import DataRequest
@@ -99,6 +99,7 @@ class SubmitOptions:
     signal: str = ""
     checkpoint: str = ""
     checkpoint_signal: str = ""
+    checkpoint_port: int | None = None
     resume_from: str = ""
     wait: bool = False
     dry_run: bool = False
@@ -166,6 +167,8 @@ def _checkpoint(options: SubmitOptions) -> CheckpointOptions | None:
     if not options.checkpoint:
         if options.checkpoint_signal:
             raise UsageError("--checkpoint-signal needs --checkpoint", hint="add --checkpoint=signal")
+        if options.checkpoint_port is not None:
+            raise UsageError("--checkpoint-port needs --checkpoint", hint="add --checkpoint=grpc")
         return None
     words = [word for word in options.checkpoint.split(",") if word]
     strategy = [word for word in words if word in STRATEGIES]
@@ -173,9 +176,16 @@ def _checkpoint(options: SubmitOptions) -> CheckpointOptions | None:
     if not words or len(strategy) > 1 or len(protocol) > 1:
         raise UsageError(
             f'--checkpoint "{options.checkpoint}" is not possible',
-            hint="give a strategy (auto, manual, none), a protocol (signal, shmem), or both, as in manual,shmem",
+            hint="give a strategy (auto, manual, none), a protocol (signal, shmem, grpc), or both, as in manual,shmem",
         )
-    return CheckpointOptions(strategy="".join(strategy), protocol="".join(protocol), signal=options.checkpoint_signal)
+    if options.checkpoint_port is not None and not 1 <= options.checkpoint_port <= MAX_PORT:
+        raise UsageError(f"--checkpoint-port {options.checkpoint_port} is not possible", hint=f"1 to {MAX_PORT}")
+    return CheckpointOptions(
+        strategy="".join(strategy),
+        protocol="".join(protocol),
+        signal=options.checkpoint_signal,
+        port=options.checkpoint_port or 0,
+    )
 
 
 def _images(options: SubmitOptions, here: str, default: str) -> tuple[str, str]:

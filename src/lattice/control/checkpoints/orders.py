@@ -8,9 +8,12 @@ from lattice.core.model.work.checkpoints import (
     EXTENSION,
     KEEP,
     KEEP_BYTES,
+    MAX_DEFERRAL_S,
     ROOT,
+    TIMEOUT_S,
     Checkpoint,
     CheckpointPhase,
+    CheckpointProtocol,
     OpenCheckpoint,
     base_directory,
     kept_after,
@@ -33,6 +36,7 @@ def checkpoint_setup(state: State, allocation: Allocation) -> CheckpointSetup | 
         strategy="" if way is None else way.strategy.value,
         protocol="" if way is None else way.protocol.value,
         signal=0 if way is None else way.signal,
+        port=0 if way is None else way.port,
         directory="" if way is None else base_directory(root, allocation.tenant, allocation.project, label),
         root=root,
         resume_from=resume,
@@ -58,6 +62,8 @@ def checkpoint_orders(state: State, allocation: Allocation, now: int) -> list[tu
         protocol=way.protocol.value,
         signal=way.signal,
         apart=allocation.per_node and len(allocation.nodes) > 1,
+        port=way.port,
+        max_deferral_s=deferral_s(state, allocation),
     )
     if checkpoint.sealer:
         return [(checkpoint.sealer, _sealing(state, allocation, checkpoint, order))]
@@ -89,7 +95,17 @@ def _sealing(state: State, allocation: Allocation, open_: OpenCheckpoint, order:
     )
 
 
-def given_up_at(checkpoint: OpenCheckpoint) -> int:
+def deferral_s(state: State, allocation: Allocation) -> float:
+    """How long the work may put its open checkpoint off; not when it has less time than usual, because a lent node goes back."""
+    checkpoint, way = allocation.checkpoints.open, allocation.checkpoints.way
+    if checkpoint is None or way is None or way.protocol is not CheckpointProtocol.GRPC:
+        return 0.0
+    usual_ms = float(setting_value(state.settings, TIMEOUT_S)) * 1000
+    is_short = checkpoint.stops and checkpoint.deadline_at - checkpoint.asked_at < usual_ms
+    return 0.0 if is_short else float(setting_value(state.settings, MAX_DEFERRAL_S))
+
+
+def given_up_at(checkpoint: OpenCheckpoint, deferral: float = 0.0) -> int:
     """When no node can have anything more to say: it may take half as long again while it makes progress."""
     limit_ms = checkpoint.deadline_at - checkpoint.asked_at
-    return checkpoint.deadline_at + int(limit_ms * EXTENSION + SLACK_S * 1000)
+    return checkpoint.deadline_at + int(limit_ms * EXTENSION + (SLACK_S + deferral) * 1000)

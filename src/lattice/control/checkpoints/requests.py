@@ -7,7 +7,7 @@ of leader and restarts of agents. A checkpoint of which nothing more is heard is
 import asyncio
 from collections.abc import Callable
 
-from lattice.control.checkpoints.orders import checkpoint_orders, given_up_at
+from lattice.control.checkpoints.orders import checkpoint_orders, deferral_s, given_up_at
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope, ExpireCheckpoint, ReportCheckpoint
 from lattice.core.machine.events import AnyEvent, CheckpointAdvanced, CheckpointEnded, CheckpointRequested
@@ -138,7 +138,7 @@ class CheckpointRequests:
         if record is None or checkpoint is None:
             self._open.pop(number, None)
             return
-        if now >= given_up_at(checkpoint):
+        if now >= given_up_at(checkpoint, deferral_s(state, record)):
             silent = [each.node for each in checkpoint.nodes if each.phase is CheckpointPhase.ASKED]
             of_whom = f" of {', '.join(silent[:5])}" if silent else ""
             given_up.append(

@@ -101,6 +101,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         Setting("checkpoint.max_bandwidth"),
         Setting("checkpoint.min_interval_s"),
         Setting("checkpoint.node_mtbf_s"),
+        Setting("checkpoint.max_deferral_s"),
         (cmd.SubmitAllocation, "data"),
         cmd.WantCopy,
         cmd.ClaimCopy,

@@ -14,12 +14,13 @@ class CheckpointSetup(Struct, frozen=True, kw_only=True, gc=False):
     """How a run is asked for checkpoints, and what it continues from."""
 
     strategy: str = ""  # auto or manual; empty = it writes none
-    protocol: str = ""  # signal or shmem
+    protocol: str = ""  # signal, shmem or grpc
     signal: int = 0  # of the protocol `signal`
     directory: str = ""  # where its checkpoints lie, one directory each
     root: str = ""  # of all checkpoints, above `directory`
     resume_from: str = ""  # a complete checkpoint; empty = from the beginning
     must_resume: bool = False  # refuse to start where `resume_from` is not there
+    port: int = 0  # of the protocol `grpc`: the work listens there; 0 = it registers with the agent
 
 
 class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -39,6 +40,8 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
     keep: tuple[int, ...] = ()  # with `seal`: earlier ones that stay; all others are removed
     nodes: tuple[str, ...] = ()  # with `seal`: those that wrote it
     remove: bool = False  # all checkpoints of the allocation, in `path`, which has ended long ago
+    port: int = 0  # of the protocol `grpc`
+    max_deferral_s: float = 0.0  # how long the work may put it off, where its protocol can
 
 
 STORAGE_AWAY = "storage_away"  # in place of a phase: nothing was asked yet, because the root is not there

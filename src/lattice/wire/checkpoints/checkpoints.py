@@ -19,8 +19,8 @@ from lattice.wire.text.times import rfc3339
 
 FEATURE = "checkpoint"  # of a node that asks its work for checkpoints
 NONE = "none"
+LAST_PORT = 65_535
 NOT_YET = {
-    "grpc": "the protocol grpc is not supported by this version of Lattice",
     "dmtcp": "unsupported: no node of this cluster has DMTCP",
 }
 WRITING, COMPLETE, FAILED = "writing", "complete", "failed"
@@ -30,8 +30,9 @@ class CheckpointFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How the work is asked for checkpoints. A protocol alone means auto, a strategy alone the protocol signal."""
 
     strategy: Short = ""  # auto, manual or none
-    protocol: Short = ""  # signal or shmem
+    protocol: Short = ""  # signal, shmem or grpc
     signal: Short = ""  # of the protocol signal; empty = USR1
+    port: int = 0  # of the protocol grpc: the work listens there; 0 = it registers with the agent of its node
 
 
 class CheckpointView(Struct, frozen=True, kw_only=True):
@@ -72,27 +73,33 @@ def read_way(fields: CheckpointFields | None, *, in_container: bool = False) -> 
         return None
     word = fields.protocol.lower() or CheckpointProtocol.SIGNAL.value
     if word in NOT_YET:
-        raise BadField("checkpoint.protocol", NOT_YET[word], hint="use signal or shmem")
+        raise BadField("checkpoint.protocol", NOT_YET[word], hint="use signal, shmem or grpc")
     try:
         protocol = CheckpointProtocol(word)
     except ValueError:
         raise BadField(
-            "checkpoint.protocol", f'"{fields.protocol[:40]}" is no protocol', hint="use signal or shmem"
+            "checkpoint.protocol", f'"{fields.protocol[:40]}" is no protocol', hint="use signal, shmem or grpc"
         ) from None
     if protocol is CheckpointProtocol.SHMEM and in_container:
         raise BadField("checkpoint.protocol", "shmem is not possible inside a container", hint="use signal")
     if protocol is not CheckpointProtocol.SIGNAL and fields.signal:
         raise BadField("checkpoint.signal", f"work that is asked by {protocol} gets no signal", hint="leave it out")
-    return CheckpointWay(strategy=strategy, protocol=protocol, signal=_signal(fields.signal))
+    if fields.port and (protocol is not CheckpointProtocol.GRPC or not 1 <= fields.port <= LAST_PORT):
+        raise BadField(
+            "checkpoint.port", f"{fields.port} is not possible", hint=f"1 to {LAST_PORT}, with protocol grpc"
+        )
+    return CheckpointWay(strategy=strategy, protocol=protocol, signal=_signal(fields.signal), port=fields.port)
 
 
 def _strategy(fields: CheckpointFields) -> CheckpointStrategy | None:
     word = fields.strategy.lower()
     if word == NONE:
-        if fields.protocol or fields.signal:
-            raise BadField("checkpoint", "strategy none has neither a protocol nor a signal", hint="leave them out")
+        if fields.protocol or fields.signal or fields.port:
+            raise BadField(
+                "checkpoint", "strategy none has neither a protocol nor a signal nor a port", hint="leave them out"
+            )
         return None
-    if not word and not fields.protocol and not fields.signal:
+    if not word and not fields.protocol and not fields.signal and not fields.port:
         raise BadField("checkpoint", "says nothing", hint='give a strategy or a protocol, as in {"protocol": "signal"}')
     try:
         return CheckpointStrategy(word or CheckpointStrategy.AUTO.value)

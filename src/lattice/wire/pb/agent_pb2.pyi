@@ -798,7 +798,7 @@ class PauseRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., paused: _Optional[bool] = ...) -> None: ...
 
 class CheckpointSetup(_message.Message):
-    __slots__ = ("strategy", "protocol", "signal", "directory", "root", "resume_from", "must_resume")
+    __slots__ = ("strategy", "protocol", "signal", "directory", "root", "resume_from", "must_resume", "port")
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -806,6 +806,7 @@ class CheckpointSetup(_message.Message):
     ROOT_FIELD_NUMBER: _ClassVar[int]
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     MUST_RESUME_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
     strategy: str
     protocol: str
     signal: int
@@ -813,10 +814,11 @@ class CheckpointSetup(_message.Message):
     root: str
     resume_from: str
     must_resume: bool
-    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ...) -> None: ...
+    port: int
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ..., port: _Optional[int] = ...) -> None: ...
 
 class CheckpointRun(_message.Message):
-    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove")
+    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove", "port", "max_deferral_s")
     KEY_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -831,6 +833,8 @@ class CheckpointRun(_message.Message):
     KEEP_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     REMOVE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    MAX_DEFERRAL_S_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     n: int
     root: str
@@ -845,7 +849,9 @@ class CheckpointRun(_message.Message):
     keep: _containers.RepeatedScalarFieldContainer[int]
     nodes: _containers.RepeatedScalarFieldContainer[str]
     remove: bool
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ...) -> None: ...
+    port: int
+    max_deferral_s: float
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")

@@ -221,14 +221,16 @@ class DependencyFields(_message.Message):
     def __init__(self, ref: _Optional[str] = ..., condition: _Optional[str] = ..., delay: _Optional[str] = ..., any_of: _Optional[_Iterable[_Union[AlternativeFields, _Mapping]]] = ...) -> None: ...
 
 class CheckpointFields(_message.Message):
-    __slots__ = ("strategy", "protocol", "signal")
+    __slots__ = ("strategy", "protocol", "signal", "port")
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
     strategy: str
     protocol: str
     signal: str
-    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[str] = ...) -> None: ...
+    port: int
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class DataMount(_message.Message):
     __slots__ = ("source", "target", "access", "tier_hint")

@@ -9,12 +9,23 @@ import pytest
 
 from lattice.agent.checkpoints.control import RESUME_FROM, checkpoint_variables
 from lattice.agent.checkpoints.directories import Manifest, make_checkpoint, seal
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.hooks.checkpoints import CheckpointHook
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.ports.nodes.checkpoints import CheckpointSetup
 
 KEY = RunKey(7, 1)
+
+
+async def _nowhere(key: RunKey, port: int) -> tuple[str, int]:
+    raise OSError("nothing listens")
+
+
+def hook(state: Path) -> CheckpointHook:
+    return CheckpointHook(state, Doors(state, _nowhere))
+
+
 OWNER = (os.getuid(), os.getgid())
 
 
@@ -35,7 +46,7 @@ def prepared(state: Path, setup: CheckpointSetup) -> tuple[dict[str, Any], dict[
     variables = checkpoint_variables(order, state)
     request: dict[str, Any] = {"env": variables, "uid": OWNER[0], "gid": OWNER[1], "dir": str(state / "run")}
     left: dict[str, str] = {}
-    asyncio.run(CheckpointHook(state).prepare(Launch(order=order, request=request, leave=left.update)))
+    asyncio.run(hook(state).prepare(Launch(order=order, request=request, leave=left.update)))
     return request, left
 
 
@@ -58,7 +69,7 @@ def test_a_run_gets_its_directory_and_its_shared_memory_until_it_ends(tmp_path: 
     assert (folder / "shm").stat().st_size == 64
     assert "LATTICE_CHECKPOINT_SIGNAL" not in request["env"]
     for _ in range(2):
-        asyncio.run(CheckpointHook(state).undo(Finished(key=KEY, allocation_id="a7", left=left)))
+        asyncio.run(hook(state).undo(Finished(key=KEY, allocation_id="a7", left=left)))
     assert not folder.exists()
     assert (root / "physics/-/a7/checkpoints").is_dir()
 
@@ -95,5 +106,5 @@ def test_a_checkpoint_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
 
 
 def test_work_without_checkpoints_does_not_meet_the_hook(tmp_path: Path) -> None:
-    assert not CheckpointHook(tmp_path).applies(StartOrder(key=KEY))
+    assert not hook(tmp_path).applies(StartOrder(key=KEY))
     assert checkpoint_variables(StartOrder(key=KEY), tmp_path) == {}

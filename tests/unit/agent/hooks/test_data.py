@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.hooks.data import DataHook, DataSettings, directory_features
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
@@ -129,7 +130,8 @@ def test_data_is_mounted_before_scratch_hides_tmp(tmp_path: Path) -> None:
         grace_s=1.0,
         scratch_dir=tmp_path / "scratch",
     )
-    names = [hook.name for hook in launch_hooks(settings, cast("NodeContainers", SimpleNamespace(fetcher=None)))]
+    containers, doors = cast("NodeContainers", SimpleNamespace(fetcher=None)), cast("Doors", None)
+    names = [hook.name for hook in launch_hooks(settings, containers, doors)]
     assert names.index("data") < names.index("scratch")
 
 

@@ -23,7 +23,6 @@ from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
     "--network-domain",
-    "--checkpoint-port",
     "--sensitive",
     "--site",
     "--telemetry",
@@ -276,9 +275,15 @@ def _fill_checkpoints(group: argparse._ArgumentGroup) -> None:
     add(
         "--checkpoint",
         metavar="HOW",
-        help="ask it for checkpoints: auto, manual or none, by signal or shmem, or both as in manual,shmem",
+        help="ask it for checkpoints: auto, manual or none, by signal, shmem or grpc, or both as in manual,shmem",
     )
     add("--checkpoint-signal", metavar="SIG", help="signal that asks for a checkpoint (default: USR1)")
+    add(
+        "--checkpoint-port",
+        type=int,
+        metavar="PORT",
+        help="with grpc: the work listens there (default: it registers at LATTICE_CHECKPOINT_SOCKET)",
+    )
     add(
         "--resume-from",
         metavar="ID[:N]",

@@ -124,6 +124,9 @@ SETTINGS: dict[str, Setting] = {
     "checkpoint.min_interval_s": Setting(
         kind="seconds", default="60", help="a run is not asked again sooner after a checkpoint, or after its start"
     ),
+    "checkpoint.max_deferral_s": Setting(
+        kind="seconds", default="300", help="how long work that is asked by grpc may put a checkpoint off"
+    ),
     "checkpoint.node_mtbf_s": Setting(
         kind="seconds", default="3600000", help="mean time between failures of one node, 0 = nodes do not fail"
     ),

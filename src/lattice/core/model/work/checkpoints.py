@@ -15,6 +15,7 @@ EVERY_S = "checkpoint.every_s"
 MAX_BANDWIDTH = "checkpoint.max_bandwidth"
 NODE_MTBF_S = "checkpoint.node_mtbf_s"
 MIN_INTERVAL_S = "checkpoint.min_interval_s"
+MAX_DEFERRAL_S = "checkpoint.max_deferral_s"
 NO_PROJECT = "-"  # in paths of work without a project; no project can have this name
 MAX_PATH = 1024
 MAX_MESSAGE = 500
@@ -33,6 +34,7 @@ class CheckpointProtocol(StrEnum):
 
     SIGNAL = "signal"
     SHMEM = "shmem"
+    GRPC = "grpc"
 
 
 class CheckpointWay(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -41,6 +43,7 @@ class CheckpointWay(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     strategy: CheckpointStrategy = CheckpointStrategy.AUTO
     protocol: CheckpointProtocol = CheckpointProtocol.SIGNAL
     signal: int = SIGUSR1  # of the protocol `signal`
+    port: int = 0  # of the protocol `grpc`: the work listens there; 0 = it registers with the agent of its node
 
 
 class CheckpointReason(StrEnum):

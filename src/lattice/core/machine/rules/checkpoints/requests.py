@@ -69,7 +69,7 @@ def not_checkpointable(record: Allocation) -> Rejected:
     return Rejected(
         code="conflict",
         message=f"{allocation_id(record.number)} was submitted without --checkpoint: it cannot be asked for one",
-        hint="Submit it with --checkpoint=signal or --checkpoint=shmem.",
+        hint="Submit it with --checkpoint=signal, --checkpoint=shmem or --checkpoint=grpc.",
     )
 
 
