@@ -200,7 +200,11 @@ class LogReplica:
 
     def digest_at(self, index: int) -> str | None:
         """The state's digest right after an entry; None if the entry is too old or not applied yet."""
-        return self.state.digest() if index == self.applied_index else self._digests.get(index)
+        known = self._digests.get(index)
+        # A long entry is applied in slices: in between, the state is neither that of one entry nor of the next.
+        if known is None and index == self.applied_index and self._is_between:
+            return self.state.digest()
+        return known
 
     async def snapshot_now(self, *, makes_room: bool = False) -> Written:
         """Takes a snapshot of the current state. Raises one of `snapshot_keeper.FAILURES`.

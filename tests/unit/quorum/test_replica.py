@@ -130,6 +130,16 @@ def test_a_raising_subscriber_hurts_nobody(caplog: pytest.LogCaptureFixture) -> 
 
 
 @scenario
+async def test_in_the_middle_of_an_entry_there_is_no_digest() -> None:
+    async with founded(in_memory()) as replica:
+        before, told = replica.digest_at(replica.applied_index), list[str | None]()
+        replica.subscribe(lambda index, envelope, events: told.append(replica.digest_at(replica.applied_index)))
+        await replica.propose_many([submission("a"), submission("b")], "ada")
+        assert told == [None, None]
+        assert replica.digest_at(replica.applied_index) not in (None, before)
+
+
+@scenario
 async def test_waiting_for_an_index_ends_when_it_is_applied() -> None:
     async with founded(in_memory()) as replica:
         await replica.wait_for(1)
