@@ -41,12 +41,14 @@ def components() -> list[dict[str, object]]:
     """What the wheels need at run time with all their extras, as pinned, in CycloneDX's form."""
     pinned = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     found: dict[str, dict[str, object]] = {}
-    waiting = [Requirement(each) for each in _declared()]
+    seen: set[tuple[str, frozenset[str]]] = set()  # two components may want another with different extras
+    waiting = [each for each in map(Requirement, _declared()) if applies(each, "")]
     while waiting:
         wanted = waiting.pop()
         name = normal(wanted.name)
-        if name in found or name.startswith("lattice-hpc") or not applies(wanted, ""):
+        if (name, frozenset(wanted.extras)) in seen or name.startswith("lattice-hpc"):
             continue
+        seen.add((name, frozenset(wanted.extras)))
         try:
             known = distribution(name)
         except PackageNotFoundError:
@@ -59,7 +61,7 @@ def components() -> list[dict[str, object]]:
             "purl": f"pkg:pypi/{name}@{number}",
             "licenses": [{"license": {"name": _license(known)}}],
         }
-        waiting += [each for each in map(Requirement, known.requires or ()) if applies(each, *wanted.extras)]
+        waiting += [each for each in map(Requirement, known.requires or ()) if applies(each, "", *wanted.extras)]
     return [found[name] for name in sorted(found)] + _browser_libraries()
 
 

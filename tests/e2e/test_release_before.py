@@ -13,11 +13,12 @@ import pytest
 
 from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
-from tests.e2e.quorum_load import MANY, Load, kill_both, wait_agreeing
+from tests.e2e.quorum_load import LOOK_EVERY_S, MANY, Load, kill_both, raft_status
 from tests.e2e.two_releases import BEFORE, NOW, TwoReleases
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(1800)]
 
+REFUSED = "this server reads up to"  # 0.1.0 knows no levels: it names the format of the entry
 # As a node that was given up for a while on a busy machine counts as a loss of work, the time-outs are those of a real cluster.
 SETTINGS = {"node_agent.heartbeat_timeout_s": "20", "node_agent.grace_period_s": "40"}
 
@@ -33,6 +34,18 @@ def releases() -> Iterator[TwoReleases]:
 def cluster(releases: TwoReleases) -> Iterator[LocalCluster]:
     with LocalCluster(nodes=4, servers=3, settings=SETTINGS, program=releases.cli_before) as cluster:
         yield cluster
+
+
+def wait_agreeing(cluster: LocalCluster) -> None:
+    """All three servers have the same state. 0.1.0 may tell a digest from the middle of an entry: a real difference stays."""
+
+    def look() -> bool:
+        status = raft_status(cluster)
+        members = [] if status is None else [member for member in status["members"] if member["healthy"]]
+        digests = {member["digest"] for member in members}
+        return len(members) == 3 and len(digests) == 1 and None not in digests
+
+    eventually(look, "three servers agree", within_s=90, every_s=LOOK_EVERY_S)
 
 
 class Walk:
@@ -92,6 +105,8 @@ def test_after_the_level_was_raised_the_release_before_is_refused(
         releases.want(first, NOW)
         kill_both(cluster, first)
         wait_agreeing(cluster)
+        # 0.1.0 knows no levels, so the question is for a leader of this release.
+        LocalCluster(directory=cluster.directory).cli("admin", "raft", "transfer-leader", first)
         refused = admin(cluster, "finalize", check=False)
         assert refused.returncode != 0
         assert "supports level 1 at most; upgrade it first" in refused.stderr
@@ -102,7 +117,7 @@ def test_after_the_level_was_raised_the_release_before_is_refused(
     releases.want(first, BEFORE)
     kill_both(cluster, first)
     log = cluster.directory / "servers" / f"{first}.log"
-    eventually(lambda: "upgrade this server" in log.read_text() or "needs" in log.read_text()[-3000:], "it is refused")
+    eventually(lambda: REFUSED in log.read_text(), "the release before stops with a sentence")
     releases.want(first, NOW)
     wait_agreeing(cluster)
 

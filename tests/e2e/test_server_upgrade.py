@@ -1,6 +1,7 @@
 """A rolling upgrade of three real servers under load: in the order that is allowed, with its leader killed, and back."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +13,7 @@ from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
 from tests.e2e.quorum_load import MANY, Load, wait_healthy
 from tests.e2e.release_site import NEW, OLD, ReleaseSite, all_run, server_releases, upgrade, wait_phase
+from tests.e2e.steady_submissions import Steady
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -92,3 +94,20 @@ def test_a_program_that_fails_for_the_first_server_leaves_the_old_release(
     releases.refuse(is_refusing=False)
     assert "no package 0.2.1" in found["reason"]
     assert server_releases(cluster) == {OLD}
+
+
+@pytest.mark.soak
+def test_no_request_fails_at_a_hundred_submissions_a_second(site: tuple[LocalCluster, ReleaseSite]) -> None:
+    cluster, _ = site
+    steady = Steady(cluster, per_second=100, clients=10)
+    upgrade(cluster, "start", "--to", NEW, "--observe", "0s")
+    wait_phase(cluster, "done")
+    with steady:
+        upgrade(cluster, "start", "--to", NEW, "--servers", "--observe", "0s")
+        wait_phase(cluster, "done", within_s=300)
+    figure = (
+        f"{len(steady.answered)} submissions, {len(steady.failed)} failed, longest gap {steady.longest_gap_s():.2f} s"
+    )
+    sys.stdout.write(f"{figure}\n")
+    assert steady.failed == []
+    assert server_releases(cluster) == {NEW}
