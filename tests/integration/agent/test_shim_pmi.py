@@ -4,6 +4,7 @@ import hashlib
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,18 @@ def test_what_ranks_did_is_told_while_they_run(shim: ShimProcess, agent: Client)
     with gate.open("w") as opened:
         opened.write("go\ngo\n")
     assert step_end(agent, 7)["pmi"]["fences"] == 1
+
+
+def test_ranks_that_meet_without_end_are_told_of_less_and_less_often(shim: ShimProcess, agent: Client) -> None:
+    fields = step(shim, "while true; do say cmd=barrier_in >/dev/null; sleep 0.05; done", pmi([[[0, 0]]]), range(1))
+    assert agent.ask("launch_step", **fields)["ok"]
+    times_s: list[float] = []
+    while len(times_s) < 3:
+        event = agent.receive()
+        times_s += [time.monotonic()] * (event.get("event") == "step" and "pmi" in event)
+    assert times_s[2] - times_s[0] > 4  # 2 s and 4 s
+    assert agent.ask("end_step", **about(fields), grace_s=0)["ok"]
+    step_end(agent, 7)
 
 
 @pytest.mark.parametrize("shape", [{}, {"heads": [[1, "127.0.0.1"]]}, {"hidden": True}])

@@ -237,6 +237,7 @@ class Step:
         "kill_timer",
         "look_timer",
         "memory_limit_mb",
+        "news_pause_s",
         "news_timer",
         "pending",
         "phase",
@@ -273,6 +274,7 @@ class Step:
         self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
         self.told_news: dict[str, object] = {}  # what the agent knows of its service
         self.news_timer: Timer | None = None  # when it learns more
+        self.news_pause_s = 1.0  # between two times
         self.usage = Usage()  # of the whole group, read once when it was empty
         # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.

@@ -46,8 +46,9 @@ Body = dict[str, object]
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
 MAX_TASKS_PER_NODE = 4096
-# How often the agent learns at most what running ranks did with their service.
-NEWS_EVERY_S = 1.0
+# How long the agent waits at most for what running ranks did with their service.
+# The pause doubles each time, so that ranks that never stop do not keep the leader busy.
+MAX_NEWS_PAUSE_S = 60.0
 NO_PROGRAM = "-"  # of a step whose tasks all have arguments of their own
 
 
@@ -268,10 +269,11 @@ class StepTable:
         if why and step.ending != "pmi":
             self._terminate(step, "pmi", grace_s, why)
         elif step.has_news and step.news_timer is None:
-            step.news_timer = self._loop.call_at(boot_now() + NEWS_EVERY_S, lambda: self._tell_news(step))
+            step.news_timer = self._loop.call_at(boot_now() + step.news_pause_s, lambda: self._tell_news(step))
 
     def _tell_news(self, step: Step) -> None:
         step.news_timer = None
+        step.news_pause_s = min(2 * step.news_pause_s, MAX_NEWS_PAUSE_S)
         self._report(step)
 
     def _make_holder(self, tracker: CgroupRoot, key: StepKey, request: Body) -> Cgroup:
