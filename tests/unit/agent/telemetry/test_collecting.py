@@ -3,15 +3,19 @@
 import asyncio
 from pathlib import Path
 
-from lattice.agent.runs.devices import DeviceTable, NodeTopology
+from lattice.agent.runs.devices import NOTHING, DeviceTable, NodeTopology
 from lattice.agent.shim_client import GroupPlace, ShimMessage
-from lattice.agent.telemetry.collector import Collector, Surroundings, read_places
+from lattice.agent.steps.folders import StepFolders
+from lattice.agent.steps.launch import _spec
+from lattice.agent.telemetry.collector import Collector, Surroundings, Target, read_places
 from lattice.agent.telemetry.memory import ROW_BYTES, SeriesMemory, as_series
+from lattice.agent.telemetry.push.pusher import run_labels
 from lattice.agent.telemetry.questions import MAX_FOLLOWERS, TelemetryQuestions
 from lattice.core.model.telemetry.modes import Mode
 from lattice.core.model.telemetry.rates import Reading
 from lattice.core.model.telemetry.windows import Window, summarize
 from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.ports.nodes.steps import LaunchOrder
 from lattice.ports.nodes.telemetry import MetricAlert, TelemetryAsk
 from lattice.wire.agents.telemetry import TELEMETRY_ASK, TELEMETRY_TOLD
 from lattice.wire.pb import agent_pb2 as pb
@@ -187,3 +191,33 @@ def test_processes_are_read_where_there_are_no_groups() -> None:
     found = read_places([GroupPlace(number=7, run=1, pids=(os.getpid(),))])
     assert found is not None
     assert found.counters["cpus_used", ""] > 0
+
+
+def test_a_node_that_runs_steps_alone_knows_whose_they_are(tmp_path: Path) -> None:
+    folders = StepFolders(tmp_path, reachable=False)
+    base = StartOrder(
+        key=RUN,
+        allocation_id="a7",
+        user="ada",
+        vcluster="gpu",
+        output_prefix="physics/-/a7/logs/run-1",
+        script=b"secret",
+        env={"PASSWORD": "x"},
+        token="t",
+    )
+    launch = LaunchOrder(base=base, step=3, launch_id="l", plan=b"", tasks=(), size=1, nodes=("n2",), node_index=0)
+    assert folders.order(RUN) is None
+    folders.create(launch.key, _spec(launch, NOTHING, ()), "", (0, 0))
+    order = folders.order(RUN)
+    assert order is not None
+    assert run_labels(Target(RUN, 1.0, order)) == {
+        "allocation": "a7",
+        "run": "1",
+        "tenant": "physics",
+        "project": "",
+        "user": "ada",
+        "vcluster": "gpu",
+    }
+    assert (order.script, order.env, order.token) == (b"", {}, ""), "nothing secret is written a second time"
+    assert folders.order(RunKey(7, 2)) is None
+    assert folders.order(RunKey(77, 1)) is None

@@ -25,7 +25,10 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--alloc", default="", metavar="ID", help="allocation")
     add("--node", default="", metavar="NODE", help="node itself, without its work; for operators")
     add(
-        "--mode", default="", metavar="MODE", help="prod: windows of 30 s; debug: every sample (default: show the mode)"
+        "--mode",
+        default="",
+        metavar="MODE",
+        help="prod: windows of 30 s; debug: every sample; audit: sensitive work with the files that it touches (default: show the mode)",
     )
     add("--duration", metavar="TIME", help="how long debug lasts, at most 24h (default: 30m)")
     add("--interval", metavar="TIME", help="time between two samples of debug, from 100ms on (default: 1s)")
