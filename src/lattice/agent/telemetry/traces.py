@@ -99,6 +99,9 @@ class StoredLines:
         self.dropped += dropped
         return dropped
 
+    def left(self, key: RunKey, order: StartOrder, lines: list[bytes]) -> None:
+        """All but these is stored now."""
+
     def _ended(self, target: Target) -> None:
         if target.key is not None and (trace := self._traces.get(target.key)) is not None:
             trace.is_over = True
@@ -132,6 +135,7 @@ class StoredLines:
                 # Behind the others next time: one that is refused for good must not keep theirs from the store.
                 self._traces[key] = self._traces.pop(key)
                 await self._store(trace)
+                self.left(key, trace.order, [line for _, line in trace.lines])
             if trace.is_over and not trace.lines:
                 with contextlib.suppress(KeyError):
                     del self._traces[key]

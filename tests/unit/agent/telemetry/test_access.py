@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import zstandard
 
 from lattice.agent.runs.signed_store import ChunkSink
 from lattice.agent.telemetry.access.births import Births, Born
@@ -173,9 +174,34 @@ def test_a_run_does_not_start_where_nothing_can_be_recorded(tmp_path: Path) -> N
 
 def test_lines_that_no_store_takes_are_counted_in_the_record(tmp_path: Path) -> None:
     around = SimpleNamespace(cpus=1, ask=lambda *_: None, order_of=lambda _: ORDER, devices=None)
-    records = AccessRecords(Collector(cast("Any", around)), cast("ChunkSink", Place()), "n1")
+    records = AccessRecords(Collector(cast("Any", around)), cast("ChunkSink", Place()), "n1", tmp_path / "access")
     records.kept_bytes = 400
     for number in range(10):
         records.note(KEY, ORDER, {"at_ms": number, "path": "/x" * 20})
     lines = [json.loads(line) for trace in records._traces.values() for _, line in trace.lines]
     assert any("dropped" in line for line in lines)
+
+
+def test_what_an_agent_did_not_store_any_more_is_stored_by_the_next_one(tmp_path: Path) -> None:
+    around = SimpleNamespace(cpus=1, ask=lambda *_: None, order_of=lambda _: ORDER, devices=None)
+    folder, place = tmp_path / "access", Place()
+
+    def an_agent() -> AccessRecords:
+        return AccessRecords(Collector(cast("Any", around)), cast("ChunkSink", place), "n1", folder)
+
+    first = an_agent()
+    for number in range(3):
+        first.note(KEY, ORDER, {"at_ms": 5 + number, "path": f"/secret-{number}"})
+    with (folder / "7.1.jsonl").open("ab") as file:
+        file.write(b'{"at_ms": 9, "pa')  # and was killed
+    (folder / "x.jsonl").write_bytes(b"\xff\n")
+    (folder / "8.1.jsonl").write_bytes(b"")
+    second = an_agent()
+    asyncio.run(second.turn())
+    ((name, data),) = place.stored
+    assert name == "hospital/-/a7/telemetry/run-1/n1/000000000000005.access.jsonl.zst"
+    lines = [json.loads(line) for line in zstandard.ZstdDecompressor().decompress(data, 1 << 20).splitlines()]
+    assert [line["path"] for line in lines] == ["/secret-0", "/secret-1", "/secret-2"]
+    assert all(line["user"] == "alice" for line in lines)
+    assert not (folder / "7.1.jsonl").exists()
+    assert not an_agent()._traces

@@ -35,16 +35,31 @@ _decoder = msgspec.json.Decoder(dict[str, object])
 _encoder = msgspec.json.Encoder()
 
 
+class Whose(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of such a file: where the lines go, and whose they are."""
+
+    prefix: str
+    grant: str
+    user: str
+
+
 def why_not() -> str:
     """Why this agent cannot watch files; empty where it can."""
     return "needs an agent that runs as root" if os.geteuid() != 0 else fanotify.why_not()
 
 
 class AccessRecords(StoredLines):
-    """Lines about what runs touched, each with who did it."""
+    """Lines about what runs touched, each with who did it; in a file of each run until they are stored, so that no agent takes them along."""
 
     of_access = True
     kept_bytes = KEPT_BYTES
+
+    def __init__(self, collector: Collector, sink: ChunkSink, node: str, folder: Path) -> None:
+        super().__init__(collector, sink, node)
+        self._folder = folder
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for path in sorted(folder.glob("*.jsonl")):
+            self._recall(path)
 
     def note(self, key: RunKey, order: StartOrder, line: dict[str, object]) -> None:
         at_ms = line.get("at_ms")
@@ -53,6 +68,45 @@ class AccessRecords(StoredLines):
         if lost := self.add(key, order, at_ms, text):
             _log.error("%d lines about what run %s touched are lost: the object store is away", lost, key)
             self.add(key, order, at_ms, _encoder.encode({"at_ms": at_ms, "dropped": lost}) + b"\n")
+        self._append(key, order, [text])
+
+    def left(self, key: RunKey, order: StartOrder, lines: list[bytes]) -> None:
+        self._path(key).unlink(missing_ok=True)
+        if lines:
+            self._append(key, order, lines)
+
+    def _path(self, key: RunKey) -> Path:
+        return self._folder / f"{key}.jsonl"
+
+    def _append(self, key: RunKey, order: StartOrder, lines: list[bytes]) -> None:
+        path = self._path(key)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "ab") as file:
+                if not file.tell():
+                    whose = Whose(prefix=order.output_prefix, grant=order.upload_grant, user=order.user)
+                    file.write(_encoder.encode(whose) + b"\n")
+                file.write(b"".join(lines))
+        except OSError as error:
+            _log.warning("cannot keep what run %s touched until it is stored: %s", key, error)
+
+    def _recall(self, path: Path) -> None:
+        """What an agent before this one did not store any more."""
+        number, _, run = path.stem.partition(".")
+        try:
+            head, *lines = path.read_bytes().splitlines(keepends=True)
+            whose = msgspec.json.decode(head, type=Whose)
+            key = RunKey(int(number), int(run))
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            _log.error("what a run touched cannot be read from %s: %s", path, error)
+            return
+        order = StartOrder(key=key, output_prefix=whose.prefix, upload_grant=whose.grant, user=whose.user)
+        for line in lines:
+            with contextlib.suppress(msgspec.MsgspecError):  # the last line may be cut short
+                at_ms = _decoder.decode(line).get("at_ms")
+                self.add(key, order, at_ms if isinstance(at_ms, int) else 0, line)
+        if (trace := self._traces.get(key)) is not None:
+            trace.is_over = True  # it is stored at once, and goes on if the run does
 
 
 class AccessWatch:
@@ -85,7 +139,7 @@ class AccessWatch:
 
     def keep_at(self, sink: ChunkSink, node: str) -> None:
         """Before `run`: where the records go."""
-        self.records = AccessRecords(self._collector, sink, node)
+        self.records = AccessRecords(self._collector, sink, node, self._state_dir / "access")
 
     async def expect(self, order: StartOrder) -> str:
         """Everything that this run will touch is read from now on; otherwise why not."""
