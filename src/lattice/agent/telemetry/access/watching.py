@@ -106,7 +106,7 @@ class AccessRecords(StoredLines):
                 at_ms = _decoder.decode(line).get("at_ms")
                 self.add(key, order, at_ms if isinstance(at_ms, int) else 0, line)
         if (trace := self._traces.get(key)) is not None:
-            trace.is_over = True  # it is stored at once, and goes on if the run does
+            trace.is_over = True  # it is stored at once, and continues if the run does
 
 
 class AccessWatch:
