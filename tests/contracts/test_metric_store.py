@@ -168,10 +168,11 @@ def test_long_periods_are_put_together_by_step_without_counting_a_window_twice(f
 def test_a_metric_of_the_site_is_averaged_over_the_nodes_that_are_named(filled: Filled) -> None:
     mean = (Matcher(label="stat", operator="=", value="mean"), Matcher(label="tenant", operator="=~", value="phys.*"))
     metric = Selector(name="lattice_allocation_cpus_used", matchers=mean)
-    assert asyncio.run(filled.store.latest(metric, ("n1", "n2"))) == 4.0
-    assert asyncio.run(filled.store.latest(metric, ("n9",))) is None
+    assert asyncio.run(filled.store.latest(metric, ("n1", "n2"), "a17")) == 4.0
+    assert asyncio.run(filled.store.latest(metric, ("n9",), "a17")) is None
+    assert asyncio.run(filled.store.latest(metric, ("n1", "n2"), "a1")) is None, "figures of other work on these nodes"
     widened = Selector(name=metric.name, matchers=(*mean, Matcher(label="node", operator="=~", value=".*")))
-    assert asyncio.run(filled.store.latest(widened, ("n9",))) is None, "a matcher does not reach other nodes"
+    assert asyncio.run(filled.store.latest(widened, ("n9",), "a17")) is None, "a matcher does not reach other nodes"
 
 
 def test_a_store_that_is_gone_is_not_asked_again_at_once() -> None:
@@ -198,7 +199,7 @@ def test_a_metric_that_the_store_does_not_understand_does_not_close_it_to_others
         store = PromqlStore(hooks.url, now_s=lambda: 0.0)
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match=f"status {status}"):
-                asyncio.run(store.latest(selector, ("n1",)))
+                asyncio.run(store.latest(selector, ("n1",), "a17"))
         assert hooks.tries == tries
 
 

@@ -27,7 +27,7 @@ class FakeStore:
             raise StoreUnavailable(self.failure)
         return self.series
 
-    async def latest(self, selector: Selector, nodes: tuple[str, ...]) -> float | None:
+    async def latest(self, selector: Selector, nodes: tuple[str, ...], allocation: str) -> float | None:
         raise StoreUnavailable(f"not asked for {selector.name} of {nodes}")
 
 

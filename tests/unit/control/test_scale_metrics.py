@@ -45,7 +45,7 @@ class Store:
             for node, mean in (("n1", 60.0), ("n2", 80.0))
         )
 
-    async def latest(self, selector: Selector, nodes: tuple[str, ...]) -> float | None:
+    async def latest(self, selector: Selector, nodes: tuple[str, ...], allocation: str) -> float | None:
         if self.is_gone:
             raise StoreUnavailable("gone")
         self.asked.append(selector)

@@ -19,10 +19,12 @@ from lattice.agent.telemetry.modes import RunModes
 from lattice.agent.telemetry.push.group import GroupPusher
 from lattice.agent.telemetry.push.pusher import Pusher
 from lattice.agent.telemetry.push.requests import PushSettings
+from lattice.agent.telemetry.push.scraping import Connect, Scraper
 from lattice.agent.telemetry.questions import TelemetryQuestions
 from lattice.agent.telemetry.reporting import Reporting
 from lattice.agent.telemetry.totals import RunTotals
 from lattice.agent.telemetry.traces import DebugTraces
+from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -54,6 +56,7 @@ class NodeTelemetry:
         self.gpus = GpuSource(devices.gpu_count)
         self.collector.further = self.gpus.figures
         self.pusher: Pusher | None = None
+        self.connect: Connect | None = None  # to the ports of runs; where figures of their own are read
         self._group: GroupPusher | None = None
         self._traces: DebugTraces | None = None
         self._without: dict[str, str] = {}
@@ -112,6 +115,9 @@ class NodeTelemetry:
         loops = [self.collector.run(), self.gpus.run()]
         if self.pusher is not None:
             loops.append(self.pusher.run())
+            if self.connect is not None:
+                targets = self.collector.targets.values
+                loops.append(Scraper(targets, self.pusher.take_shown, self.connect, Refused).run())
         if self._group is not None:
             loops.append(self._group.run())
         if self._traces is not None:

@@ -61,7 +61,7 @@ class ScaleMetrics:
             for record in records:
                 selector = selector_of(metric)
                 if selector is not None:
-                    _keep(found, record, await store.latest(selector, record.nodes))
+                    _keep(found, record, await store.latest(selector, record.nodes, allocation_id(record.number)))
         except StoreUnavailable:
             return {}
         return found

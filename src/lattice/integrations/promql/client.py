@@ -97,10 +97,10 @@ class PromqlStore:
             raise self._failed(str(error)) from None
         return series_of(ask, answers)
 
-    async def latest(self, selector: Selector, nodes: tuple[str, ...]) -> float | None:
+    async def latest(self, selector: Selector, nodes: tuple[str, ...], allocation: str) -> float | None:
         if self._now_s() < self._alone_until_s:
             raise StoreUnavailable(self._failure)
-        fields = {"query": latest_query(selector, nodes), "time": f"{time.time():.3f}"}
+        fields = {"query": latest_query(selector, nodes, allocation), "time": f"{time.time():.3f}"}
         try:
             async with asyncio.timeout(2 * self._timeout_s):
                 found = await self._ask("query", fields)

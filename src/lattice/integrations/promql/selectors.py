@@ -71,10 +71,13 @@ def stepped_query(ask: StoreAsk, metric: str) -> str:
     return " or ".join(f'{over}({name}{{{labels},stat="{stat}"}}[{seconds}s])' for stat, over in _OVER.items())
 
 
-def latest_query(selector: Selector, nodes: tuple[str, ...]) -> str:
-    """The mean over what is labelled with these nodes. A matcher of the user never widens that: all of them must hold."""
+def latest_query(selector: Selector, nodes: tuple[str, ...], allocation: str) -> str:
+    """The mean over what is labelled with these nodes, and with this allocation or none.
+
+    A matcher of the user never widens that: all of them must hold.
+    """
     matchers = [f"{each.label}{each.operator}{quoted(each.value)}" for each in selector.matchers]
-    labels = ",".join([*matchers, f"node{_any_of(nodes)}"])
+    labels = ",".join([*matchers, f"node{_any_of(nodes)}", f'allocation=~"{allocation}|"'])
     return f"avg(last_over_time({selector.name}{{{labels}}}[{LATEST_S}s]))"
 
 

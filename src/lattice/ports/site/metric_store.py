@@ -68,6 +68,6 @@ class MetricStore(Protocol):
         """What the store has of it; nothing is a possible answer."""
         ...
 
-    async def latest(self, selector: Selector, nodes: tuple[str, ...]) -> float | None:
+    async def latest(self, selector: Selector, nodes: tuple[str, ...], allocation: str) -> float | None:
         """The mean of the newest samples that are labelled with one of these nodes; None if there are none."""
         ...

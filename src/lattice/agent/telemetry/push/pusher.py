@@ -13,6 +13,7 @@ from typing import Protocol
 from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.telemetry.collector import Listener, Target, Windows
 from lattice.agent.telemetry.push.encoding import Sample, labelled, snappy_block, write_request
+from lattice.agent.telemetry.push.exposition import Shown
 from lattice.agent.telemetry.push.requests import (
     RETRY_S,
     PushSettings,
@@ -20,6 +21,7 @@ from lattice.agent.telemetry.push.requests import (
     StoreRequests,
     StoreUnreachable,
 )
+from lattice.agent.telemetry.push.scraping import samples_of_shown
 from lattice.core.model.telemetry.catalogue import METRICS
 from lattice.core.model.telemetry.modes import Mode
 from lattice.core.model.telemetry.rates import Name
@@ -98,6 +100,11 @@ class Pusher:
             if before_ms is None or at_ms < before_ms:
                 del self._handed[number]
                 self.offer(samples)
+
+    def take_shown(self, target: Target, shown: Iterable[Shown]) -> None:
+        """Figures that a run shows of itself."""
+        own = {"node": self._settings.node, "group": self._settings.group, **run_labels(target)}
+        self.offer(samples_of_shown(shown, own, self._collector.now_ms()))
 
     def offer(self, samples: Iterable[Sample]) -> None:
         """These are sent with the next batch that has room."""
