@@ -26,6 +26,7 @@ from bench.forwarding import forwarding, starts_beside_tunnel
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.hostile import endless_heads, half_sent, longest_hold
+from bench.instances import reactive_evaluation, service_instances, service_registry
 from bench.launching import launch_command
 from bench.listing import squeue_command
 from bench.mpi import fence_times, mpi_launches
@@ -63,6 +64,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "start-beside-tunnel": starts_beside_tunnel,
     "staging": staging,
     "service-gateway": service_gateway,
+    "service-instances": service_instances,
+    "service-registry": service_registry,
+    "reactive-evaluation": reactive_evaluation,
     "evictions": evictions,
     "group-size": group_size,
     "group-rate": group_rate,

@@ -51,6 +51,13 @@ FIGURES = (
         0.9,
         at_least=True,
     ),
+    Figure("instance_restart_ms", "exit of an instance to its restart in place, p50", "ms", 500, 100),
+    Figure("instance_replaced_s", "node Down to the replacement of its instance ready, p50", "s", 2, 0.5),
+    Figure(
+        "reactive_evaluation_ms", "500 reactive services that all grow: one evaluation, processor time", "ms", 200, 40
+    ),
+    Figure("service_lookup_p99_ms", "registry of 1,000 services: lookup in one process, p99", "ms", 10, 3),
+    Figure("service_change_p99_ms", "the same: change to the answer of a long poll, p99", "ms", 100, 30),
     Figure("preempt_p50_s", "full cluster: class 9 submitted to its process, victim obeys SIGTERM, p50", "s", 0.5, 0.2),
     Figure("done_to_start_p50_s", "`.done` of a victim's checkpoint to the preemptor's process, p50", "s", 0.3, 0.1),
     Figure("hint_signal_p99_ms", "request in place to the work's reaction, by signal, p99", "ms", 50, 10),

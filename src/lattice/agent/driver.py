@@ -221,9 +221,8 @@ class Driver:
     def _measure(self) -> NodeTelemetry:
         sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
         made = NodeTelemetry(*sources, self._steps.folders.order)
-        made.connect = self._bulk.connect
         self._hooks.add(AccessHook(made.access))
-        self._steps.audited = made.access.asked
+        made.connect, self._steps.audited = self._bulk.connect, made.access.asked
         return made
 
     def end_checks(self) -> None:

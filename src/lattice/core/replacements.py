@@ -25,38 +25,46 @@ def replacements(
     """A proposal for each missing instance that can have a node now; each node is proposed once."""
     proposals: list[GrowAllocation] = []
     taken: set[str] = set()
-    for number in sorted(numbers):
-        allocation = state.allocations.get(number)
-        if allocation is None:
-            continue
+    waiting = [found for number in sorted(numbers) if (found := state.allocations.get(number)) and found.missing]
+    candidates = open_nodes(state, connected) if waiting else []
+    for allocation in waiting:
         for _ in range(allocation.missing):
-            share = share_for(state, allocation, connected, taken.union(excluded.get(allocation.vcluster, ())))
+            share = share_for(state, allocation, candidates, taken.union(excluded.get(allocation.vcluster, ())))
             if share is None:
                 break
             taken.add(share.node)
-            proposals.append(GrowAllocation(number=number, run=allocation.run, share=share))
+            proposals.append(GrowAllocation(number=allocation.number, run=allocation.run, share=share))
     return proposals
 
 
-def share_for(state: State, allocation: Allocation, connected: Collection[str], taken: Collection[str]) -> Share | None:
-    """Of the best node: one that no instance left lately, in the group of most others."""
+def open_nodes(state: State, connected: Collection[str]) -> list[Node]:
+    """Nodes on which an instance could start now, in the order in which they are taken when nothing else speaks for one."""
+    found = [node for node in state.nodes.values() if _is_open(node) and not node.holder and node.id in connected]
+    return sorted(found, key=lambda node: (len(node.id), node.id))
+
+
+def share_for(state: State, allocation: Allocation, candidates: Iterable[Node], taken: Collection[str]) -> Share | None:
+    """Of the best of these nodes, as `open_nodes` has them: one that no instance left lately, in the group of most others."""
     vcluster = state.vclusters[allocation.vcluster]
     own = frozenset(allocation.nodes)
     groups = Counter(state.nodes[name].hardware.group for name in own)
-    best: tuple[tuple[int, int, int, str], Share] | None = None
-    for node in state.nodes.values():
-        if node.id in own or node.id in taken or node.id not in connected or not _is_open(node):
+    # The first one of this rank is the best there can be.
+    highest = (0, -max(groups.values(), default=0))
+    best: tuple[tuple[int, int], Share] | None = None
+    for node in candidates:
+        if node.id in taken or node.id in own or (vcluster.nodes and node.id not in vcluster.nodes):
             continue
-        if vcluster.nodes and node.id not in vcluster.nodes:
+        rank = (_left_at(allocation, node.id), -groups[node.hardware.group])
+        if best is not None and rank >= best[0]:
             continue
         share = share_of(allocation.request, node, vcluster.node_sharing)
         if not matches(allocation.request, node.hardware, node.id) or not fits_beside(
             state, node, share, vcluster, allocation.number
         ):
             continue
-        rank = (_left_at(allocation, node.id), -groups[node.hardware.group], len(node.id), node.id)
-        if best is None or rank < best[0]:
-            best = (rank, share)
+        best = (rank, share)
+        if rank == highest:
+            break
     return None if best is None else best[1]
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine
 
 # A stream that carried this many bytes within this many seconds is full.
 FULL_BYTES, FULL_WITHIN_S = 1 << 20, 0.05
-# How long streams rest after the process of a start was made, which then has its program loaded.
-AFTER_S = 0.02
+# How long streams rest after the process of a start was made, which then has its program loaded; and for one that takes longer, as images do.
+AFTER_S, SLOW_S = 0.02, 0.5
 # At most this many seconds at a time; and at least this share of the time is for the streams, however much is started.
 LONGEST_S, CARRYING = 0.3, 0.1
 _LOOK_AGAIN_S = 0.005
@@ -22,7 +22,7 @@ class Resting:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._starting = 0
-        self._until_s = 0.0  # of the rest after the last start
+        self._until_s = 0.0  # of the rest that starts ask for
         self._left_s = LONGEST_S  # how long streams may rest from now on
         self._seen_s = now_s()
 
@@ -30,12 +30,14 @@ class Resting:
         """Carries out a start, for which full streams rest."""
         self._count()
         self._starting += 1
+        self._until_s = self._now_s() + SLOW_S
         try:
             await start
         finally:
             self._count()
             self._starting -= 1
-            self._until_s = self._now_s() + AFTER_S
+            soon_s = self._now_s() + AFTER_S
+            self._until_s = max(self._until_s, soon_s) if self._starting else soon_s
 
     def is_on(self) -> bool:
         return self._count() and self._left_s > 0
@@ -47,12 +49,11 @@ class Resting:
     def _count(self) -> bool:
         """Time since the last look was rest, or adds to what may be rested; whether there is a start now."""
         now_s = self._now_s()
-        is_start = self._starting > 0 or self._seen_s < self._until_s
-        passed_s = now_s - self._seen_s
-        self._left_s += -passed_s if is_start and self._left_s > 0 else passed_s * (1 - CARRYING) / CARRYING
-        self._left_s = min(self._left_s, LONGEST_S)
-        self._seen_s = now_s
-        return self._starting > 0 or now_s < self._until_s
+        rested_s = max(0.0, min(now_s, self._until_s) - self._seen_s) if self._left_s > 0 else 0.0
+        carried_s = now_s - self._seen_s - rested_s
+        left_s = max(0.0, self._left_s - rested_s) + carried_s * (1 - CARRYING) / CARRYING
+        self._left_s, self._seen_s = min(left_s, LONGEST_S), now_s
+        return now_s < self._until_s
 
 
 class Pace:

@@ -5,8 +5,9 @@ are kept here, so after a change of leader they start again, which only delays a
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from lattice.control.loop import Alarm, Guard, keep_turning
@@ -14,10 +15,11 @@ from lattice.core.machine.commands import AnyCommand, Envelope, GrowAllocation, 
 from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AllocationStarted, AnyEvent
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.services.scaling import ScalePolicy, ScaleStanding
 from lattice.core.model.work.allocations import Allocation, PartPhase
-from lattice.core.replacements import share_for
+from lattice.core.replacements import open_nodes, share_for
 from lattice.core.scheduler.autoscale import MAX_REJECTIONS, Sample, Verdict, alternates, judge
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
@@ -60,6 +62,18 @@ class _Known:
             self.samples.popleft()
 
 
+class _Nodes:
+    """What one evaluation can give: the candidates are looked for when the first service grows."""
+
+    def __init__(self, look: Callable[[], list[Node]]) -> None:
+        self._look = look
+        self.taken: set[str] = set()
+
+    @cached_property
+    def candidates(self) -> list[Node]:
+        return self._look()
+
+
 class Autoscaling:
     """`evaluate_due` does the work of one turn; `read` asks for the metrics of several services at once."""
 
@@ -92,11 +106,11 @@ class Autoscaling:
         if not due:
             return
         values = await self._read(due)
-        taken: set[str] = set()
+        nodes = _Nodes(lambda: open_nodes(self._replica.state, self._observations.connected()))
         proposals: list[tuple[_Known, Allocation, Verdict, AnyCommand]] = []
         for record in due:
             with self._guard.item(allocation_id(record.number)):
-                found = self._evaluated(record, values.get(record.number), now, taken)
+                found = self._evaluated(record, values.get(record.number), now, nodes)
                 if found is not None:
                     proposals.append(found)
         if proposals:
@@ -115,7 +129,7 @@ class Autoscaling:
         return record
 
     def _evaluated(
-        self, record: Allocation, value: float | None, now: int, taken: set[str]
+        self, record: Allocation, value: float | None, now: int, nodes: _Nodes
     ) -> tuple[_Known, Allocation, Verdict, AnyCommand] | None:
         """The proposal for a service, if there is one; says what it decided."""
         known, policy = self._known[record.number], record.scaling
@@ -130,7 +144,7 @@ class Autoscaling:
             known.keep(Sample(now, value), policy)
         verdict = judge(policy, record.size, max(record.started_at, record.scaled_at), tuple(known.samples), now)
         verdict = self._held_back(known, record, verdict, now)
-        command = self._command(record, verdict, taken) if verdict.step else None
+        command = self._command(record, verdict, nodes) if verdict.step else None
         if verdict.step and command is None:
             verdict = Verdict(0, f"{verdict.reason}; no free node suits it")
         self._tell(record, value, verdict, now)
@@ -149,20 +163,17 @@ class Autoscaling:
             return Verdict(0, f"{verdict.reason}; refused {MAX_REJECTIONS} times, {left_s} s until the next try")
         return verdict
 
-    def _command(self, record: Allocation, verdict: Verdict, taken: set[str]) -> AnyCommand | None:
+    def _command(self, record: Allocation, verdict: Verdict, nodes: _Nodes) -> AnyCommand | None:
         if verdict.step < 0:
             # The most recently added goes, never the first one.
             last = record.parts[-1].node
             reason = f"scaled down: {verdict.reason}"
             return ShrinkAllocation(number=record.number, run=record.run, node=last, reason=reason)
-        share = share_for(self._replica.state, record, self._connected(), taken)
+        share = share_for(self._replica.state, record, nodes.candidates, nodes.taken)
         if share is None:
             return None
-        taken.add(share.node)
+        nodes.taken.add(share.node)
         return GrowAllocation(number=record.number, run=record.run, share=share, size=record.size + 1)
-
-    def _connected(self) -> Collection[str]:
-        return self._observations.connected()
 
     def _settle(self, known: _Known, record: Allocation, verdict: Verdict, outcome: object, now: int) -> None:
         if not isinstance(outcome, Rejected):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-MAX_SERIES = 500
+MAX_SERIES = 100
 MAX_LINE = 4_096
 MAX_LABELS = 20
 MAX_VALUE = 200

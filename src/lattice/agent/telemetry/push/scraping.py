@@ -15,9 +15,10 @@ from lattice.ports.nodes.agents import RunKey
 
 PORT = "metrics"  # or metrics-NAME, as names of services belong to one user of a tenant
 EVERY_S = 10.0
-WITHIN_S = 5.0
+WITHIN_S = 2.0
 MAX_BYTES = 1 << 20
 AT_A_TIME = 8
+MAX_PORTS = 4  # of one run
 
 Connect = Callable[[RunKey, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -29,7 +30,7 @@ def is_metrics(name: str) -> bool:
 def ports_of(target: Target) -> tuple[int, ...]:
     """Where a run shows figures."""
     exposes = () if target.order is None else target.order.exposes
-    return tuple(each.port for each in exposes if each.port and is_metrics(each.name))
+    return tuple(each.port for each in exposes if each.port and is_metrics(each.name))[:MAX_PORTS]
 
 
 class Scraper:
