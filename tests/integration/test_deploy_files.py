@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def test_compose_uses_flags_that_the_programs_have(compose: dict[str, Any]) -> N
     lines += [word for service in compose["services"].values() for word in service.get("command", [])]
     told = " ".join(lines)
     flags = {flag for flag in re.findall(r"(?<= )--[a-z-]+", told) if flag not in ("--out",)}
-    helped = subprocess.run(["lattice-server", "--help"], capture_output=True, text=True, check=True).stdout
+    program = str(Path(sys.executable).with_name("lattice-server"))
+    helped = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
     assert flags <= set(re.findall(r"--[a-z-]+", helped))
     assert "members add $$name --out" in told
 

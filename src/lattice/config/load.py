@@ -27,6 +27,9 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_BYTES = 1 << 20
 
 
+_COMPLAINT = re.compile(r"([a-z_]+(?:\.[a-z_]+)*): ")
+
+
 class ConfigError(Exception):
     """A configuration that cannot be used; the text says where and why."""
 
@@ -43,6 +46,14 @@ def read(path: Path, schema: type[T], overrides: Sequence[str] = ()) -> tuple[T,
     for override in overrides:
         reader.override(override)
     return reader.checked(schema), lambda key: reader.place(f".{key}")
+
+
+def with_place(text: str, schema: type[msgspec.Struct], place: Callable[[str], str]) -> str:
+    """A complaint that begins with a key of the schema, with file and line of that key before it; any other as it is."""
+    key = _COMPLAINT.match(text)
+    if key is None or key[1].partition(".")[0] not in schema.__struct_fields__:
+        return text
+    return f"{place(key[1])}: {text}"
 
 
 def parse_duration(text: str) -> float | None:

@@ -8,7 +8,7 @@ from msgspec.structs import fields
 
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.rates import BURST, CONCURRENCY, PER_MINUTE, REQUESTS
-from lattice.config.load import ConfigError, load, parse_duration
+from lattice.config.load import ConfigError, load, parse_duration, read, with_place
 from lattice.config.schema import RateLimitsSection, ServerConfig
 
 GOOD = """\
@@ -134,3 +134,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_durations(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == seconds
+
+
+def test_a_complaint_about_a_key_names_its_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text("data_dir: /nowhere\napi:\n  hmac_secret: file:///nowhere\n")
+    _, place = read(file, ServerConfig)
+    told = with_place("api.hmac_secret: cannot read /nowhere", ServerConfig, place)
+    assert told == f"{file}:3:16: api.hmac_secret: cannot read /nowhere"
+    assert with_place("api.rest_listen: in use", ServerConfig, place).startswith(f"{file}:")
+    assert with_place("strange: in use", ServerConfig, place) == "strange: in use"
+    assert with_place("the log is damaged: entry 7", ServerConfig, place) == "the log is damaged: entry 7"

@@ -19,7 +19,7 @@ from lattice.config.schema import ApiSection, LogSection, ObjectStoreSection, Pe
 from lattice.config.secrets import SecretError
 from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.programs import server_check
-from lattice.daemons.programs.server_check import check_surroundings, connect_outcomes
+from lattice.daemons.programs.server_check import check_peers, check_surroundings, connect_outcomes
 from tests.s3_server import running_s3
 
 
@@ -152,3 +152,25 @@ def test_a_program_prints_its_version_before_it_asks_for_anything(
         parser.parse_args(["--version"])
     assert ended.value.code in (0, None)
     assert capsys.readouterr().out == f"{parser.prog} {installed_release()}\n"
+
+
+def peer_at(name: str, port: int) -> PeerSection:
+    client, between = f"10.0.0.1:{port}", f"10.0.0.1:{port + 1}"
+    return PeerSection(name=name, rest="http://s:8080", grpc="s:50051", client=client, peer=between)
+
+
+@pytest.mark.parametrize(
+    ("peers", "says"),
+    [
+        ([peer_at("s1", 1), peer_at("s1", 3)], "name s1 is used twice"),
+        ([peer_at("s1", 1), peer_at("s2", 2)], "address 10.0.0.1:2 is used twice"),
+        ([peer_at("s2", 1)], 'server "s1" is not listed (listed: s2)'),
+    ],
+)
+def test_servers_that_would_take_each_others_place_are_refused(
+    tmp_path: Path, peers: list[PeerSection], says: str
+) -> None:
+    several = replace(config(tmp_path), quorum=QuorumSection(kind="etcd", peers=peers))
+    with pytest.raises(ConfigError) as refused:
+        check_peers(several)
+    assert says in str(refused.value)

@@ -12,12 +12,12 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
-from lattice.config.load import ConfigError, load, parse_duration
+from lattice.config.load import ConfigError, parse_duration, read, with_place
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
@@ -165,6 +165,9 @@ def _add_recovery(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_places: list[Callable[[str], str]] = []  # where the keys of the configuration stand, once it was read
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["init"]:
@@ -172,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options = build_parser().parse_args(words)
     try:
         _refuse_plain_secrets(options.overrides)
-        config = load(options.config, ServerConfig, options.overrides)
+        config, place = read(options.config, ServerConfig, options.overrides)
+        _places[:] = [place]
         configure("server", config.log_level, fields={"server": config.name})
         if options.show_config:
             _show(config)
@@ -290,6 +294,7 @@ def check_settings(config: ServerConfig) -> None:
     """Checks of the settings that need no running server. Raises ConfigError and SecretError."""
     from lattice.config.rules import intent_rules
     from lattice.daemons.outside.objects import object_store_of
+    from lattice.daemons.programs.server_check import check_peers
     from lattice.daemons.server.guards import submit_filter
     from lattice.daemons.server.identity import check_identity
     from lattice.daemons.server.infrastructure import infrastructure_of
@@ -297,6 +302,7 @@ def check_settings(config: ServerConfig) -> None:
     from lattice.daemons.server.tls import check_tls
     from lattice.ports.clock import SystemClock
 
+    check_peers(config)
     check_tls(config)
     check_identity(config)
     intent_rules(config.submission)
@@ -439,7 +445,10 @@ def _settle() -> None:
 
 
 def _complain(error: Exception, code: int) -> int:
-    sys.stderr.write(f"lattice-server: {str(error) or type(error).__name__}\n")
+    text = str(error) or type(error).__name__
+    for place in _places:
+        text = with_place(text, ServerConfig, place)
+    sys.stderr.write(f"lattice-server: {text}\n")
     return code
 
 

@@ -26,6 +26,23 @@ def check_surroundings(config: ServerConfig) -> None:
             raise ConfigError(str(error)) from error
 
 
+def check_peers(config: ServerConfig) -> None:
+    """Raises ConfigError for servers that would take each other's place."""
+    peers = config.quorum.peers
+    if config.quorum.kind == "etcd" and config.name not in {peer.name for peer in peers}:
+        known = ", ".join(peer.name for peer in peers) or "none"
+        raise ConfigError(
+            f'quorum.peers: server "{config.name}" is not listed (listed: {known}); add it, or correct `name`'
+        )
+    for what, values in (
+        ("name", [peer.name for peer in peers]),
+        ("address", [address for peer in peers for address in (peer.client, peer.peer)]),
+    ):
+        twice = next((value for value in values if values.count(value) > 1), "")
+        if twice:
+            raise ConfigError(f"quorum.peers: {what} {twice} is used twice; each server has its own")
+
+
 def connect_outcomes(config: ServerConfig) -> Iterator[tuple[str, str]]:
     """Each address of the other servers, the login provider and the object store, with an empty text where it answers."""
     for peer in config.quorum.peers:
