@@ -108,3 +108,22 @@ def test_what_a_run_and_its_steps_use_is_shown_while_they_run(cluster: LocalClus
         cluster.wait_end(alloc)
         rest_of(step)
     assert cluster.get(f"/allocations/{alloc}/usage")["items"] == []
+
+
+def test_memory_of_a_run_and_its_steps_comes_from_where_it_was_asked_for(cluster: LocalCluster) -> None:
+    if "memory_policy" not in cluster.nodes()["n1"]["features"]:
+        pytest.skip("this kernel has no memory policies")
+    show = "cat /proc/self/numa_maps"
+    done = cluster.run(show, resources={**SHARE, "constraints": {"memory_policy": "interleave"}})
+    assert " interleave:" in cluster.logs(done["id"])
+    run = cluster.submit("exec sleep 300", resources={**SHARE, "constraints": {"memory_policy": "bind:0"}})
+    cluster.wait_state(run["id"], "Running")
+    step = cluster.cli("launch", "--alloc", run["id"], "-n", "1", "sh", "-c", show)
+    assert " bind:0 " in step.stdout
+    cluster.delete(f"/allocations/{run['id']}")
+    strange = cluster.run("true", resources={**SHARE, "constraints": {"memory_policy": "bind:9"}})
+    assert (strange["cause"], "there is no NUMA node 9 on this node" in strange["message"]) == ("launch", True)
+    wrong = cluster.cli("submit", "--memory-policy=near", "--", "true", check=False)
+    assert (wrong.returncode != 0, '--memory-policy: "near" is not a memory policy' in wrong.stderr) == (True, True), (
+        wrong.stderr
+    )

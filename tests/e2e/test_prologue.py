@@ -82,3 +82,49 @@ def test_a_prologue_that_fails_everywhere_ends_the_work_after_three_more_tries(s
     assert done["requeue_count"] == 0
     site.break_nodes()
     assert eventually(lambda: site.cluster.run(["true"])["state"] == "Completed", "work again")
+
+
+def test_every_node_is_prepared_before_the_work_runs_and_cleared_after_it(site: Site) -> None:
+    site.break_nodes()
+    look = f"for n in n1 n2 n3; do echo work $n $LATTICE_ALLOC_ID $LATTICE_RUN >> {site.registry}; done"
+    done = site.cluster.run(["sh", "-c", look], resources={"nodes": 3})
+    assert done["state"] == "Completed"
+    entries = [entry.split()[0] for entry in site.entries(done["id"])]
+    assert entries == ["prologue"] * 3 + ["work"] * 3 + ["epilogue"] * 3
+    assert {entry.split()[1] for entry in site.entries(done["id"])[:3]} == {"n1", "n2", "n3"}
+
+
+def test_a_prologue_that_fails_on_a_node_without_the_script_stops_the_others(site: Site) -> None:
+    site.break_nodes("n2")
+    resources = {"nodes": 2, "constraints": {"nodes": ["n1", "n2"]}}
+    failed = site.cluster.run(["true"], resources=resources)
+    assert (failed["state"], failed["cause"]) == ("Failed", "launch")
+    assert "n2" in failed["message"] or "no scratch space" in failed["message"]
+    kinds = [entry.split()[0] for entry in site.entries(failed["id"])]
+    assert "work" not in kinds
+    site.break_nodes()
+
+
+def test_steps_run_inside_what_was_prepared(site: Site) -> None:
+    site.break_nodes()
+    run = site.cluster.submit("exec sleep 300", resources={"nodes": 3})
+    site.cluster.wait_state(run["id"], "Running")
+    step = site.cluster.cli("launch", "--alloc", run["id"], "-n", "3", "sh", "-c", "echo $LATTICE_NODE_ID")
+    assert sorted(step.stdout.split()) == ["n1", "n2", "n3"]
+    site.cluster.delete(f"/allocations/{run['id']}")
+    assert site.cluster.wait_end(run["id"])["state"] == "Cancelled"
+    assert sorted(site.entries(run["id"])) == sorted(
+        f"{kind} n{n} 1" for kind in ("prologue", "epilogue") for n in (1, 2, 3)
+    )
+
+
+def test_an_agent_that_dies_beside_the_script_finds_its_node_prepared(site: Site) -> None:
+    site.break_nodes()
+    run = site.cluster.submit("exec sleep 300", resources={"nodes": 2, "constraints": {"nodes": ["n1", "n2"]}})
+    site.cluster.wait_state(run["id"], "Running")
+    site.cluster.wait_replaced(site.cluster.kill("agent", "n2"))
+    site.cluster.wait_node("n2", "Ready")
+    assert site.cluster.allocation(run["id"])["state"] == "Running"
+    site.cluster.delete(f"/allocations/{run['id']}")
+    site.cluster.wait_end(run["id"])
+    assert site.entries(run["id"]).count("epilogue n2 1") == 1

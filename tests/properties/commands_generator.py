@@ -163,7 +163,7 @@ class CommandGenerator:
             cpus=rnd.choice((0, 0, 1, 2, 4)),
             memory_mb=rnd.choice((0, 0, 1024)),
             gpus=rnd.choice((0, 0, 0, 1)),
-            features=rnd.choice(((), (), ("nvme",))),
+            features=rnd.choice(((), ("prologue",), ("nvme",))),
             exclude=rnd.choice(((), (), ("n1",))),
             exclusive=rnd.random() < 0.1,
         )

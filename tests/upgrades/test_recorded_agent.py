@@ -65,6 +65,10 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "streak",
         "telemetry",
         "vcluster",
+        "holds",
+        "awaits",
+        "memory_policy",
+        "same_numa",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 

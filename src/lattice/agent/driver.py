@@ -35,7 +35,7 @@ from lattice.agent.hooks.undoing import undo_run, undo_unstarted
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
-from lattice.agent.launcher import Launcher, launch_hooks
+from lattice.agent.launcher import START_FEATURES, Launcher, launch_hooks, start_features
 from lattice.agent.machine.decide import fence_after_s
 from lattice.agent.machine.feeding import StimulusQueue
 from lattice.agent.machine.state import (
@@ -120,7 +120,7 @@ SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
 OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE} | DIRECTORY_FEATURES
-OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE}
+OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE} | START_FEATURES
 
 _log = logging.getLogger(__name__)
 
@@ -395,6 +395,7 @@ class Driver:
         if self.figures.received(message) or self._uploads.sink.signed.received(message):
             return
         stimulus = stimulus_of(message)
+        self._launcher.go(stimulus)
         self.telemetry.heard(message)
         if isinstance(stimulus, Welcomed):
             greeting = stimulus.greeting
@@ -555,7 +556,7 @@ class Driver:
         own = self._settings
         features |= self._steps.meet_shim(listing) | directory_features(own.scratch_dir, listing.mount_kinds, own.data)
         features |= {watching.FEATURE} if listing.hints else set()
-        features |= self.telemetry.features(has_groups=listing.cgroup)
+        features |= self.telemetry.features(has_groups=listing.cgroup) | start_features(own, listing)
         if listing.cgroup:
             features.add(CGROUP_FEATURE)
         else:

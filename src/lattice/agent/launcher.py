@@ -1,8 +1,9 @@
 """Makes a run ready and asks the shim for it: devices, account and folder first, then the launch hooks in their order."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from typing import Protocol
 
@@ -26,15 +27,21 @@ from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, prepare
 from lattice.agent.runs.limits import run_limits
+from lattice.agent.runs.memory_policy import policy_request
 from lattice.agent.runs.ports import NoPort, PortChooser
 from lattice.agent.runs.signed_store import SignedStore
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
+from lattice.core.model.nodes.memory_policy import FEATURE as POLICY_FEATURE
 from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder, StartProgress
 from lattice.wire.agents.messages import START_PROGRESS
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
+
+PROLOGUE_FEATURE = "prologue"
+START_FEATURES = {PROLOGUE_FEATURE, POLICY_FEATURE}
+LOOK_AGAIN_S = 0.2  # a stop is not told: it is looked for
 
 
 class Surroundings(Protocol):
@@ -71,6 +78,14 @@ class Surroundings(Protocol):
     def fail_disk(self, why: str) -> Awaitable[None]:
         """Returns when the servers know that this node takes no more work."""
         ...
+
+
+def start_features(settings: Settings, shim: ShimMessage) -> set[str]:
+    """Policies of memory; and whether every run that has this node needs it prepared, be it for steps alone: the site runs programs,
+    or gives each run a directory."""
+    programs = settings.hooks
+    is_needed = programs.has_prologue or programs.has_epilogue or settings.scratch_dir is not None
+    return ({PROLOGUE_FEATURE} if is_needed else set()) | ({POLICY_FEATURE} if shim.memory_policies else set())
 
 
 def launch_hooks(
@@ -113,10 +128,39 @@ class Launcher:
         hooks.say = self._tell_progress
         self._accounts = AccountCache(settings.policy)
         self._ports = PortChooser()
+        self._gates: dict[RunKey, asyncio.Event] = {}  # of runs that wait for their other nodes
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def launch(self, order: StartOrder) -> None:
         since_s = self._agent.figures.now_s()
+        if order.awaits:
+            self._gates[order.key] = asyncio.Event()
+        try:
+            await self._launch(order, since_s)
+        finally:
+            self._gates.pop(order.key, None)
+
+    def go(self, heard: object) -> None:
+        """An order to start that does not say `awaits`: the other nodes of the run are prepared, and its process may start."""
+        if isinstance(heard, StartOrder) and not heard.awaits and (gate := self._gates.get(heard.key)) is not None:
+            gate.set()
+
+    async def _others_failed(self, order: StartOrder) -> str:
+        """Waits until every node of the run is prepared; why the run is not to start, if it was stopped meanwhile."""
+        gate = self._gates.get(order.key)
+        while gate is not None and not gate.is_set():
+            if not self._tell_progress(order.key, ""):
+                return "stopped while other nodes of the run were being prepared"
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(gate.wait(), LOOK_AGAIN_S)
+        return ""
+
+    def _mount_refusal(self, request: Mapping[str, object]) -> str:
+        if request.get("mounts") and not self._agent.can_mount:
+            return "the shim of this node cannot mount for a run: it is older than the agent, or not root"
+        return ""
+
+    async def _launch(self, order: StartOrder, since_s: float) -> None:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         shim_id = self._agent.shim_id
         try:
@@ -130,12 +174,10 @@ class Launcher:
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             self._check_shim(request)
             await self._hooks.prepare(order, request)
-            if request.get("mounts") and not self._agent.can_mount:
+            if refusal := self._mount_refusal(request) or await self._others_failed(order):
                 self._hooks.settle(request)
                 await self._hooks.undo(order.key, order.allocation_id)
-                raise HookFailed(
-                    "the shim of this node cannot mount for a run: it is older than the agent, or not root"
-                )
+                raise HookFailed(refusal)
         except (HookFailed, NoPort) as failure:
             run = self._agent.find_run(order.key)
             is_stopped = run is not None and run.stop is not None
@@ -179,7 +221,7 @@ class Launcher:
         request = prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
         settings = self._settings
         limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices)
-        return request | limits
+        return request | limits | policy_request(order.memory_policy, self._devices.memory, devices)
 
     def _check_shim(self, request: dict[str, object]) -> None:
         """A shim of an earlier release ignores limits that it does not know; it keeps its work, and gets none that needs them."""

@@ -119,6 +119,8 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     pmix_service: bool = False  # the same of PMIx
     terminals: bool = False  # the same of terminals that clients come and go at
     hints: bool = False  # the same of signals for those who catch them
+    memory_policies: bool = False  # the same of policies of memory, and whether the kernel has them
+    holds: bool = False  # the same of runs without a process of their own
     task_cpus: bool = False  # whether it binds single tasks of a step
     pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     limits: tuple[str, ...] | None = None  # controllers that hold runs here; None from a shim of release 0.1.0

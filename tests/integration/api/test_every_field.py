@@ -73,6 +73,7 @@ CONSTRAINTS = {
     **{"gpu_type": "h100", "gpu_count": 1, "memory_gb": 1, "features": ["fast"], "topology": "tight", "nodes": "n1"},
     **{"exclude": "n1", "require_unified_memory": True, "allow_cxl_memory": True, "require_conformance": True},
     **{"prefer_same_numa": True, "prefer_local_memory": True, "storage_gbps": 1},
+    "memory_policy": "bind:0",
 }
 LIFECYCLE = {
     **{"type": "unbounded", "walltime": "5m", "preemption_class": 7, "requeue": "always", "max_requeue": 1},

@@ -268,8 +268,6 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
-        ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
         ({"intent": "train"}, "intent"),
         ({"connectivity": {}}, "connectivity"),
         ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
@@ -286,8 +284,7 @@ def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: 
 
 
 REFUSED_OVER_GRPC: list[tuple[dict[str, Any], str]] = [
-    ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
-    ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
+    ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
 ]
 
 

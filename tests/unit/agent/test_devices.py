@@ -2,13 +2,22 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from lattice.agent.runs.devices import Devices, DeviceTable, NodeTopology, NoDevices, TopologyUnusable, read_topology
+from lattice.agent.runs.devices import (
+    Devices,
+    DeviceTable,
+    NodeTopology,
+    NoDevices,
+    TopologyUnusable,
+    read_cores,
+    read_topology,
+)
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import Account, build_environment
 from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
-from lattice.core.model.nodes.memory import MemoryDomain, MemoryTopology
+from lattice.core.model.nodes.memory import NO_CORES, Cores, MemoryDomain, MemoryTopology
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 ALICE = Account(name="alice", uid=5000, gid=500, groups=(), home="/", shell="/bin/sh")  # noqa: S604
@@ -27,8 +36,8 @@ def gpus(vendor: GpuVendor = GpuVendor.NVIDIA, *, uuids: bool = False) -> GpuTop
     return GpuTopology(gpus=devices, links=links)
 
 
-def table(topology: NodeTopology | None = None) -> DeviceTable:
-    return DeviceTable(8, 4, "H100", topology or NodeTopology(gpus=gpus(), memory=MEMORY), CPUS)
+def table(topology: NodeTopology | None = None, cores: Cores | None = None) -> DeviceTable:
+    return DeviceTable(8, 4, "H100", topology or NodeTopology(gpus=gpus(), memory=MEMORY), CPUS, cores or NO_CORES)
 
 
 def order(number: int, cpus: int, gpus: int = 0) -> StartOrder:
@@ -51,6 +60,36 @@ def test_a_whole_node_is_all_gpus_and_no_binding() -> None:
     assert table().assign(order(1, 8, 4), alive) == Devices(gpus=(0, 1, 2, 3))
     assert table().assign(order(1, 0, 0), alive) == Devices(gpus=(0, 1, 2, 3)), "nothing said of shares"
     assert table().assign(order(1, 8, 0), alive) == Devices(gpus=())
+
+
+def test_whole_cores_are_given_before_single_siblings() -> None:
+    """Each core has two CPUs: 0 and 2, 1 and 3, 4 and 6, 5 and 7."""
+    cores = {cpu: (cpu & ~2, cpu | 2) for cpu in range(8)}
+    devices = table(cores=cores)
+    assert devices.assign(order(1, 2), alive).cpus == (0, 2)
+    assert devices.assign(order(2, 1), alive).cpus == (1,)
+    assert devices.assign(order(3, 3), alive).cpus == (4, 5, 6)
+    assert devices.assign(order(4, 1), alive).cpus == (3,), "a core that is shared already"
+
+
+def test_the_machine_says_which_cpus_are_one_core(tmp_path: Path) -> None:
+    for cpu, told in ((0, "0,4"), (4, "0,4"), (1, "1-2"), (2, "1-2"), (3, "rubbish")):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(told + "\n")
+    told = read_cores((0, 1, 2, 3, 4, 9), tmp_path)
+    assert told == {0: (0, 4), 4: (0, 4), 1: (1, 2), 2: (1, 2), 3: (3,), 9: (9,)}
+
+
+def test_work_that_prefers_one_domain_gets_gpus_beside_its_cpus() -> None:
+    """GPUs 1 and 2 have the fastest link, across two domains."""
+    links = (GpuLink(gpu_a=1, gpu_b=2, bandwidth_gbps=900.0), GpuLink(gpu_a=2, gpu_b=3, bandwidth_gbps=450.0))
+    fast = NodeTopology(gpus=msgspec.structs.replace(gpus(), links=links), memory=MEMORY)
+    wish = msgspec.structs.replace(order(1, 4, 2), same_numa=True)
+    assert table(fast).assign(order(1, 4, 2), alive).gpus == (1, 2)
+    assert table(fast).assign(wish, alive) == Devices(gpus=(2, 3), cpus=(4, 5, 6, 7))
+    too_many = msgspec.structs.replace(wish, cpus=5)
+    assert table(fast).assign(too_many, alive).gpus == (1, 2), "no domain has room for all of it"
 
 
 def test_what_ended_is_free_again_and_what_lives_is_not() -> None:

@@ -247,6 +247,7 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
         umask=0o27,
         files=files,
         early_signal=early,
+        holds=True,
         probes=(ProbeOrder(kind=ProbeKind.LIVENESS, type=ProbeType.EXEC, command=("true",)),),
     )
     folders = RunFolders(tmp_path / "state", reachable=False)
@@ -254,7 +255,7 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
     request = Heard(prepare(order, folders, own_policy(), "n1", "s", devices=Devices(cpus=(0, 2))) | limits)
     launch = Launch(request)
     assert request.keys() - request.read == {"op", "number", "run", "dir"}  # whose request it is
-    assert request.read - request.keys() == {"mounts", "sealed"}  # which hooks add
+    assert request.read - request.keys() == {"mounts", "sealed", "memory_policy"}  # which hooks and the launcher add
     assert (launch.argv, launch.cwd, launch.umask, launch.cpus) == ([b"true"], b"/", 0o27, [0, 2])
     assert (launch.limits.memory_mb, launch.walltime_s, launch.grace_s) == (64, 60.0, 5.0)
     assert (launch.stdout, launch.stderr, launch.stdin, launch.append) == (b"/o", b"/e", b"/i", True)

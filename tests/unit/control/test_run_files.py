@@ -54,8 +54,8 @@ def test_work_of_sbatch_writes_what_it_asked_for_and_others_only_hold_nodes() ->
 
 def test_parts_that_share_a_file_do_not_empty_it() -> None:
     parts = (Part(node="n1.site"), Part(node="n2.site"))
-    shared = run_files(record(parts=parts), Work(output=OutputFiles(stdout="all")), "n1.site")
-    own = run_files(record(parts=parts), Work(output=OutputFiles(stdout="%N")), "n1.site")
+    shared = run_files(record(parts=parts, per_node=True), Work(output=OutputFiles(stdout="all")), "n1.site")
+    own = run_files(record(parts=parts, per_node=True), Work(output=OutputFiles(stdout="%N")), "n1.site")
     assert (shared is not None and shared.append, own is not None and own.append) == (True, False)
 
 

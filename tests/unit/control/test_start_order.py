@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {
         "data": (DataOrder(source="s3://b/set", target="/data/set", hot=True),),
         "stage_out": (StageOutOrder(source="out", target="file:///warm/out"),),
         "drain_s": 5.0,
+        "memory_policy": "bind:0",
         "probes": (ProbeOrder(kind=ProbeKind.LIVENESS, type=ProbeType.TCP, port=80),),
         "container": ContainerOrder(image=ImageOrder(reference="x", digest="ab" * 32, source="/srv/x.squashfs")),
     },
@@ -56,6 +57,9 @@ SOMETIMES = {
     "telemetry",
     "checkpoint",
     "upload_grant",
+    "same_numa",
+    "holds",
+    "awaits",
 }
 # Noted by the node.
 OF_THE_NODE = {"epoch", "attempt", "failures", "streak"}

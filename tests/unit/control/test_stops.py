@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
+    ConfirmNode,
     DegradeNode,
     DownNode,
     DrainNode,
@@ -15,6 +17,7 @@ from lattice.core.machine.commands import (
     ExpireAllocation,
     PauseAllocation,
     RaiseLevel,
+    RegisterNode,
     ReportPart,
     RequeueAllocation,
     RollbackRun,
@@ -24,7 +27,7 @@ from lattice.core.model.work.allocations import AllocationState, Cause, PartPhas
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import RunKey, StopOrder
 from lattice.testing import scenario
-from tests.unit.control.world import World
+from tests.unit.control.world import HARDWARE, World
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
 DEADLINE_S = 100
@@ -97,6 +100,18 @@ async def _take_it_for_a_higher_class(world: World) -> int:
     return number
 
 
+async def _end_on_the_other_node(world: World) -> int:
+    await world.do(RaiseLevel(level=2))
+    await world.do(RegisterNode(node="n1", hardware=replace(HARDWARE, features=("prologue",))))
+    await world.do(ConfirmNode(node="n1"))
+    number = await world.submit(nodes=2)
+    await world.place(number, "n2", "n1")
+    await world.started(number, "n1")
+    await world.started(number, "n2")
+    await world.ended(number, "n2")
+    return number
+
+
 WAYS: dict[StopIntent, tuple[str, Callable[[World], Awaitable[int]]]] = {
     StopIntent.CANCEL: ("cancelled", _cancel),
     StopIntent.REQUEUE: ("requeued", _requeue),
@@ -107,6 +122,7 @@ WAYS: dict[StopIntent, tuple[str, Callable[[World], Awaitable[int]]]] = {
     StopIntent.DRAIN: ("drained", _drain_the_node),
     StopIntent.ROLLBACK: ("rolled_back", _never_start_on_the_other_node),
     StopIntent.PREEMPT: ("preempted", _take_it_for_a_higher_class),
+    StopIntent.DONE: ("done", _end_on_the_other_node),
 }
 
 

@@ -81,6 +81,7 @@ class Constraints(Struct, frozen=True, kw_only=True, omit_defaults=True):
     require_conformance: bool = False
     prefer_same_numa: bool = False
     prefer_local_memory: bool = False
+    memory_policy: str = ""  # local, interleave, preferred[:N], bind[:N]
     storage_gbps: Figure = 0
 
 

@@ -6,13 +6,13 @@ domains are known and the machine has those CPUs, and never for a run that has a
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
 
-from lattice.core.model.nodes.gpus import GpuTopology, GpuVendor, choose_gpus
-from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus
+from lattice.core.model.nodes.gpus import GpuTopology, GpuVendor, choose_gpus, intra_node_fitness
+from lattice.core.model.nodes.memory import Cores, MemoryTopology, choose_cpus
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 # All that steers which devices a run sees: what the submission exported was meant for other devices.
@@ -20,6 +20,7 @@ VISIBILITY = frozenset(
     {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}
 )
 GPUS_VARIABLE = "LATTICE_GPUS"
+CPUS_OF_MACHINE = Path("/sys/devices/system/cpu")
 _AMD_TYPE = re.compile(r"MI\d", re.IGNORECASE)
 
 
@@ -67,11 +68,34 @@ def read_topology(path: Path) -> NodeTopology:
     return topology
 
 
+def read_cores(cpus: Collection[int], root: Path = CPUS_OF_MACHINE) -> Cores:
+    """All CPUs of the core of each; where the kernel does not say, a CPU is a core."""
+    cores = {}
+    for cpu in cpus:
+        try:
+            told = (root / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+            cores[cpu] = tuple(sorted(number for part in told.split(",") for number in _span(part)))
+        except (OSError, ValueError):
+            cores[cpu] = (cpu,)
+    return cores
+
+
+def _span(part: str) -> range:
+    first, _, last = part.strip().partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 class DeviceTable:
     """The devices of a node with `cpus` CPUs and `gpus` GPUs; `usable_cpus` are those that this machine has."""
 
     def __init__(
-        self, cpus: int, gpus: int, gpu_type: str, topology: NodeTopology, usable_cpus: frozenset[int] | None = None
+        self,
+        cpus: int,
+        gpus: int,
+        gpu_type: str,
+        topology: NodeTopology,
+        usable_cpus: frozenset[int] | None = None,
+        cores: Cores | None = None,
     ) -> None:
         self._topology = topology
         self.cpu_count = cpus
@@ -82,6 +106,7 @@ class DeviceTable:
         self._vendors = {device.index: device.vendor for device in topology.gpus.gpus}
         if not self._vendors:
             self._vendors = dict.fromkeys(self._gpus, GpuVendor.AMD if is_amd(gpu_type) else GpuVendor.NVIDIA)
+        self._cores = read_cores(self._cpus) if cores is None else cores
         self._held: dict[RunKey, Devices] = {}
 
     @property
@@ -114,14 +139,35 @@ class DeviceTable:
         free = self._gpus.difference(*(devices.gpus or () for devices in self._held.values()))
         if count > len(free):
             raise NoDevices(f"{count} GPUs were assigned on this node, but {len(free)} of {len(self._gpus)} are free")
+        if order.same_numa and (near := self._gpus_of_one_domain(free, count, order)):
+            free = near
         return choose_gpus(self._topology.gpus, free, count)
+
+    def _gpus_of_one_domain(self, free: frozenset[int], count: int, order: StartOrder) -> frozenset[int]:
+        """The free GPUs of the domain that has room for the run's CPUs too; of several, the one with the best-linked GPUs."""
+        free_cpus = self._free_cpus()
+        fitting = [
+            gpus
+            for domain in self._topology.memory.domains
+            if count <= len(gpus := free.intersection(domain.attached_gpus))
+            and order.cpus <= len(free_cpus.intersection(domain.attached_cpus))
+        ]
+        links = self._topology.gpus
+        return max(
+            fitting, key=lambda gpus: intra_node_fitness(links, choose_gpus(links, gpus, count)), default=frozenset()
+        )
+
+    def _free_cpus(self) -> frozenset[int]:
+        return self._cpus.difference(*(devices.cpus for devices in self._held.values()))
 
     def _assign_cpus(self, order: StartOrder, gpus: tuple[int, ...]) -> tuple[int, ...]:
         if not 0 < order.cpus < self.cpu_count:
             return ()
-        free = self._cpus.difference(*(devices.cpus for devices in self._held.values()))
+        free = self._free_cpus()
         # Too few when work runs that was started without: better unbound than on others' CPUs.
-        return choose_cpus(self._topology.memory, free, order.cpus, gpus) if order.cpus <= len(free) else ()
+        if order.cpus > len(free):
+            return ()
+        return choose_cpus(self._topology.memory, free, order.cpus, gpus, self._cores)
 
     @property
     def gpu_count(self) -> int:

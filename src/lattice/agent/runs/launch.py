@@ -347,6 +347,8 @@ def prepare(
     }
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
+    if order.holds:
+        request["holds"] = True  # shims that do not know it execute what the server sent instead
     return request | _extras(order)
 
 

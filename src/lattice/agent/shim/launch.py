@@ -9,6 +9,7 @@ import os
 import resource
 
 from lattice.agent.shim.confinement.devices import MAX_RULES, Rule, parse_rule
+from lattice.agent.shim.confinement.memory_policy import parse_policy
 from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
 from lattice.agent.shim.namespace import mounts_of
 
@@ -43,9 +44,11 @@ class Launch:
         "gid",
         "grace_s",
         "groups",
+        "holds",
         "is_probed",
         "is_sealed",
         "limits",
+        "memory_policy",
         "mounts",
         "namespace",
         "rlimits",
@@ -71,8 +74,10 @@ class Launch:
         self.cgroup = str(request.get("cgroup") or "")
         self.limits = limits_of(request)
         self.rlimits = _rlimits(mapping(request, "limits"))
+        self.memory_policy = parse_policy(request.get("memory_policy"))
         self.mounts = mounts_of(request)
         self.is_sealed = bool(request.get("sealed"))  # in a container: without capabilities and some system calls
+        self.holds = bool(request.get("holds"))  # nothing is executed: the run is there for steps until it is stopped
         self.is_probed = bool(request.get("probed"))  # commands are run beside it, as it is run
         self.namespace = -1  # a descriptor of the file system that the process sees, once it is made; -1 = the host's
         self.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)

@@ -99,7 +99,7 @@ class Run:
         # All processes of the run. Set before the fork, so that a child can join it first; None again exactly from `_finish` on.
         self.group: Group | None = None
         self.phase = "starting"  # only forward: starting, running, ended. A run that could not exec skips the middle
-        # The main process; 0 before the fork. Safe to signal while `main_gone` is False: not reaped, so still its own.
+        # The main process; 0 before the fork, and of a run that only holds the node for steps. Safe to signal while `main_gone` is False: not reaped, so still its own.
         self.pid = 0
         # The process that carries output into the user's files; 0 when there is none or it has gone. The run waits for it, but
         # not longer than `copier_timer`, which starts when nothing else is waited for.
@@ -274,3 +274,19 @@ class Run:
         if self.over:
             answer.update(self.outcome())
         return answer
+
+
+def make_folder(path: str) -> None:
+    """The agent has made it already, as a rule: asking costs one system call then."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        os.makedirs(path, 0o700, exist_ok=True)
+
+
+def in_words(error: OSError | ValueError) -> str:
+    """What went wrong, without the number that Python puts before its own words."""
+    is_ours = isinstance(error, OSError) and error.strerror and not error.filename
+    return str(error.strerror if is_ours and isinstance(error, OSError) else error)

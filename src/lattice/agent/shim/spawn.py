@@ -19,6 +19,7 @@ import termios
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.confinement.memory_policy import set_policy
 from lattice.agent.shim.confinement.seal import drop_capabilities, seal
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.namespace import enter_namespace
@@ -231,9 +232,8 @@ def _become(
         if launch.namespace >= 0:
             stage = "file system"
             enter_namespace(launch.namespace)
-        if launch.cpus:
-            stage = "CPUs"
-            os.sched_setaffinity(0, launch.cpus)
+        stage = "CPUs and memory"
+        _bind(launch)
         stage = "descriptors"
         _set_descriptors(wiring, report)
         if wiring.pmi >= 0:
@@ -270,6 +270,13 @@ def _become(
     finally:
         os.write(report, f"{stage} {code}".encode())
         os._exit(EXIT_NOT_STARTED)
+
+
+def _bind(launch: Launch) -> None:
+    if launch.cpus:
+        os.sched_setaffinity(0, launch.cpus)
+    if launch.memory_policy is not None:
+        set_policy(launch.memory_policy)
 
 
 def _set_descriptors(wiring: Wiring, report: int) -> None:

@@ -30,6 +30,7 @@ from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import MAIN, Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
+from lattice.agent.shim.confinement.memory_policy import can_set
 from lattice.agent.shim.files import MAX_S, lay
 from lattice.agent.shim.health.commands import ProbeCommands
 from lattice.agent.shim.hierarchies import CONTROLLERS
@@ -38,7 +39,7 @@ from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import KINDS, make_namespace
 from lattice.agent.shim.output import RingFile, Stream
-from lattice.agent.shim.run import Group, Key, Run
+from lattice.agent.shim.run import Group, Key, Run, in_words, make_folder
 from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
 from lattice.agent.shim.step import StepTrees, figures_of, place_of
 from lattice.agent.shim.steps import StepTable
@@ -194,6 +195,8 @@ class RunTable:
             "pmix_service": True,
             "terminals": True,
             "hints": True,
+            "holds": True,
+            "memory_policies": can_set(),
             "task_cpus": True,
             "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
@@ -254,15 +257,17 @@ class RunTable:
         """Enter the run first, then start it: whatever fails from here on is the end of a run, with a record, and no refusal."""
         self._runs[run.key] = self._live[run.key] = run
         try:
-            _make_folder(run.directory)
+            make_folder(run.directory)
             launch = run.launch = Launch(request)
             run.grace_s, run.early = launch.grace_s, launch.early
             run.group = self._make_group(run, launch)
             run.held = run.group.held
             self._make_namespace(run.group, launch)
+            if launch.holds:
+                return self._hold(run)
             self._fork(run, launch, run.group)
         except (OSError, ValueError) as error:
-            run.error = _in_words(error)
+            run.error = in_words(error)
             run.errno = error.errno or 0 if isinstance(error, OSError) else 0
             self._finish(run)
             return run
@@ -273,6 +278,12 @@ class RunTable:
         for stream in run.streams.values():
             self._resume(stream)
         self._interventions.set_walltime(run, launch.walltime_s)
+        return run
+
+    def _hold(self, run: Run) -> Run:
+        """A run without a process of its own: its group and what it sees are there for steps, until it is stopped."""
+        run.phase, run.launch = "running", None
+        run.save_timer = self._loop.call_at(boot_now() + SAVE_RUNNING_S, lambda: self._save(run))
         return run
 
     def _make_group(self, run: Run, launch: Launch) -> Group:
@@ -373,6 +384,8 @@ class RunTable:
             return
         if not run.main_gone and not run.ending:
             run.ending, run.why = cause, why
+        if is_held := not run.pid and run.phase == "running":
+            run.main_gone = True  # there never was one
         if run.killing:
             return
         if grace_s <= 0:
@@ -391,6 +404,8 @@ class RunTable:
                 self._steps.end_all(run.key, grace_s=grace_s)
             if run.phase == "starting" and not run.main_gone:
                 os.kill(run.pid, signal.SIGTERM)
+        if is_held:
+            self._settle(run)
 
     def _set_kill_timer(self, run: Run, when: float, again_s: float) -> None:
         if run.kill_timer is not None:
@@ -563,16 +578,6 @@ class RunTable:
             run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
 
 
-def _make_folder(path: str) -> None:
-    """The agent has made it already, as a rule: asking costs one system call then."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        os.makedirs(path, 0o700, exist_ok=True)
-
-
 def _tell(copier: int, line: bytes) -> None:
     """Tell a copier how the run ended, and that this was all; it may have gone, without its files or given up."""
     try:
@@ -581,12 +586,6 @@ def _tell(copier: int, line: bytes) -> None:
         return
     finally:
         os.close(copier)
-
-
-def _in_words(error: OSError | ValueError) -> str:
-    """What went wrong, without the number that Python puts before its own words."""
-    is_ours = isinstance(error, OSError) and error.strerror and not error.filename
-    return str(error.strerror if is_ours and isinstance(error, OSError) else error)
 
 
 def _refusal(text: str) -> Body:

@@ -150,7 +150,7 @@ class StepDriver:
             launch = self._with_pmi(launch)
             folder, loop = self._run_folder(key.of_run), asyncio.get_running_loop()
             request = await loop.run_in_executor(
-                self._pool, prepare_step, launch, self._site, devices, variables, folder, bound
+                self._pool, prepare_step, launch, self._site, devices, variables, folder, bound, self._devices.memory
             )
             await self._add_images(launch, request)
             if run is None:

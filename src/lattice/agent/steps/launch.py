@@ -13,9 +13,11 @@ from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
+from lattice.agent.runs.memory_policy import policy_request
 from lattice.agent.settings import Settings
 from lattice.agent.shim.pmi.layout import spans
 from lattice.agent.steps.folders import StepFolders, StepSpec
+from lattice.core.model.nodes.memory import MemoryTopology
 from lattice.core.model.work.binding import TaskDevices
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.agents import StartOrder
@@ -24,6 +26,7 @@ from lattice.ports.nodes.steps import LaunchOrder, PmiOrder, TaskOrder
 # What figures of a run say of it.
 MEASURED = ("key", "allocation_id", "user", "vcluster", "cpus", "output_prefix", "upload_grant", "telemetry")
 CPUS_VARIABLE = "LATTICE_TASK_CPUS"
+NO_MEMORY = MemoryTopology()
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +75,7 @@ def prepare_step(
     variables: Mapping[str, str],
     run_folder: Path,
     bound: Sequence[tuple[TaskDevices, Mapping[str, str]]] = (),
+    memory: MemoryTopology = NO_MEMORY,
 ) -> dict[str, object]:
     """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     order, key = launch.base, launch.key
@@ -116,6 +120,7 @@ def prepare_step(
         request["terminal"] = {"keep_s": launch.terminal.keep_s, "ends_run": launch.terminal.ends_run}
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
+    request |= policy_request(order.memory_policy, memory, devices)
     # For a node where the allocation has no run: the step brings its group along.
     return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices)
 

@@ -126,7 +126,7 @@ def is_part_whole(record: Allocation, run: int, node: str) -> bool:
 async def launch_nodes(services: Services, record: Allocation, run: int, stream: OutputName) -> list[str]:
     """The nodes where this run was launched, in their order; for an older run those that left output behind."""
     if run == record.run and record.parts:
-        return [part.node for part in record.parts]
+        return [part.node for part in record.launched]
     if services.objects is None:
         return []
     prefix = f"{_prefix(record, run)}/{stream}/"

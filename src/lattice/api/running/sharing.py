@@ -57,7 +57,7 @@ def port_on(allocation: Allocation, node: str, wanted: Wanted) -> int:
 
 def serving_node(allocation: Allocation) -> str:
     """Where to go unless a node is named: the first on which a part of it runs."""
-    parts = [each.node for each in allocation.parts if each.phase is PartPhase.RUNNING]
+    parts = [each.node for each in allocation.launched if each.phase is PartPhase.RUNNING]
     return parts[0] if parts else allocation.nodes[0]
 
 

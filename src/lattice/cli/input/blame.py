@@ -14,6 +14,7 @@ _FLAGS = {
     "resources.memory": "--memory",
     "resources.gpus": "--gpus",
     "resources.constraints.topology": "--topology",
+    "resources.constraints.memory_policy": "--memory-policy",
     "resources.constraints.nodes": "--nodelist",
     "resources.constraints.exclude": "--exclude",
     "output.stdout": "--stdout",

@@ -20,7 +20,12 @@ MAX_NAMES = 100_000
 
 
 def parse_constraints(
-    texts: Iterable[str], *, topology: str | None = None, nodes: str = "", exclude: str = ""
+    texts: Iterable[str],
+    *,
+    topology: str | None = None,
+    nodes: str = "",
+    exclude: str = "",
+    memory_policy: str = "",
 ) -> Constraints:
     """All constraints of a submission in one record; UsageError for what means nothing."""
     given: dict[str, str] = {}
@@ -42,6 +47,7 @@ def parse_constraints(
         require_conformance=_is_on(given, "require_conformance"),
         prefer_same_numa=_is_on(given, "prefer_same_numa"),
         prefer_local_memory=_is_on(given, "prefer_local_memory"),
+        memory_policy=memory_policy or given.get("memory_policy", ""),
     )
 
 
@@ -55,7 +61,7 @@ def _take(term: str, given: dict[str, str], features: list[str]) -> None:
     elif name in {"feature", "features"} and sign in {"=", ":"}:
         features.extend(part for part in re.split(r"[+&]", value) if part)
     elif (name in {"gpu_count", "memory_gb", "storage_gbps"} and sign in {"=", ":", ">="}) or (
-        name in {"gpu_type", "topology", "nodes", "exclude"} and sign in {"=", ":"}
+        name in {"gpu_type", "topology", "nodes", "exclude", "memory_policy"} and sign in {"=", ":"}
     ):
         given[name] = value
     else:

@@ -71,6 +71,7 @@ class SubmitOptions:
     view: str = ""
     tools_uenv: str = ""
     scratch: str = ""
+    memory_policy: str = ""
     data_mount: tuple[str, ...] = ()
     stage_out: tuple[str, ...] = ()
     image: str = ""
@@ -273,6 +274,7 @@ def _resources(options: SubmitOptions) -> ResourceRequest:
             topology=options.topology,
             nodes=options.nodelist,
             exclude=options.exclude,
+            memory_policy=options.memory_policy,
         ),
     )
 

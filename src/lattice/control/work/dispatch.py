@@ -17,7 +17,15 @@ from msgspec.structs import replace
 
 from lattice.control.loop import Alarm, Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.work.orders import finish_order, is_renewed, pause_order, start_order, stop_order, update_order
+from lattice.control.work.orders import (
+    adapted,
+    finish_order,
+    is_renewed,
+    pause_order,
+    start_order,
+    stop_order,
+    update_order,
+)
 from lattice.control.work.runs import LIVE, is_ordered, is_starting, open_parts, stopping_parts
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
@@ -161,7 +169,7 @@ class Dispatch:
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
             if isinstance(event, _ORDERING):
-                if not isinstance(event, PartChanged) or is_ordered(event.part):
+                if not isinstance(event, PartChanged) or is_ordered(event.part) or self._opens_way(event):
                     self._fresh[event.number] = None
                     self._alarm.ring()
             elif isinstance(event, AllocationPaused):
@@ -171,6 +179,11 @@ class Dispatch:
             elif isinstance(event, AllocationUpdated):
                 self._updated.append(event.number)
                 self._alarm.ring()
+
+    def _opens_way(self, event: PartChanged) -> bool:
+        """Whether the entrypoint may have waited for this node, which is prepared now."""
+        record = self._replica.state.allocations.get(event.number)
+        return record is not None and record.is_prepared_only(event.part.node) and event.part.phase in LIVE
 
     def _guarded(self, number: int, send: Callable[[int], None]) -> None:
         self._guard.attempt(allocation_id(number), lambda: send(number))
@@ -184,7 +197,7 @@ class Dispatch:
 
     def _remind(self, node: str, allocation: Allocation) -> None:
         """Tells a node that was away what it may have missed of work that runs there."""
-        self._links.send(node, update_order(allocation, self._mint(allocation), self._clock.now_ms()))
+        self._links.send(node, update_order(allocation, self._mint(allocation), self._clock.now_ms(), node))
         self._send_finish(allocation.number)
         if allocation.paused_at or allocation.paused_ms:
             self._links.send(node, pause_order(allocation))
@@ -199,7 +212,8 @@ class Dispatch:
 
     def _renew(self, node: str, allocation: Allocation) -> None:
         if self._is_renewed(allocation):
-            self._links.send(node, update_order(allocation, self._mint(allocation), self._clock.now_ms()))
+            order = update_order(allocation, self._mint(allocation), self._clock.now_ms(), node)
+            self._links.send(node, order)
 
     def _is_renewed(self, allocation: Allocation) -> bool:
         return is_renewed(allocation, most_s=self._settings.token_lifetime_s, grace_s=self._grace_s())
@@ -264,7 +278,8 @@ class Dispatch:
             )
             grant = self._grant(order.output_prefix, part.node)
             outs = tuple(self._granted(out, order.allocation_id, part.node) for out in order.stage_out)
-            self._links.send(part.node, replace(order, upload_grant=grant, stage_out=outs))
+            order = replace(order, upload_grant=grant, stage_out=outs)
+            self._links.send(part.node, adapted(order, allocation, part))
         self._count_try(allocation, parts)
         return True
 
@@ -282,7 +297,8 @@ class Dispatch:
         the business of the node watch.
         """
         nodes = self._replica.state.nodes
-        slow = next((part.node for part in parts if nodes[part.node].state is not NodeState.DEGRADED), "")
+        # The last ones first: the entrypoint's node, the first of all, waits for the others.
+        slow = next((part.node for part in reversed(parts) if nodes[part.node].state is not NodeState.DEGRADED), "")
         if not slow:
             return
         number, run = allocation.number, allocation.run
@@ -313,16 +329,16 @@ class Dispatch:
         allocation = self._replica.state.allocations.get(number)
         if allocation is None or not allocation.is_holding:
             return
-        order = update_order(allocation, self._mint(allocation), self._clock.now_ms())
+        token, now_ms = self._mint(allocation), self._clock.now_ms()
         for part in allocation.parts:
             if part.phase is not PartPhase.ENDED:
-                self._links.send(part.node, order)
+                self._links.send(part.node, update_order(allocation, token, now_ms, part.node))
 
     def _send_finish(self, number: int) -> None:
         allocation = self._replica.state.allocations.get(number)
         order = None if allocation is None else finish_order(allocation)
         if allocation is not None and order is not None:
-            for part in allocation.parts:
+            for part in allocation.launched:
                 self._links.send(part.node, order)
 
     def _send_pause(self, number: int) -> None:

@@ -128,7 +128,7 @@ class IdleEnds:
     async def _measured(self, record: Allocation) -> float | None:
         """Seconds of CPU time on all its nodes; None where one of them does not say."""
         total, key = 0.0, RunKey(record.number, record.run)
-        for part in record.parts:
+        for part in record.launched:
             try:
                 uses = await self._links.measure(part.node, key)
             except AgentUnreachable:

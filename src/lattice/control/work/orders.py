@@ -9,10 +9,11 @@ from lattice.control.work.run_files import early_signal, run_files
 from lattice.core.machine.state import State
 from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.memory_policy import PREFER_LOCAL
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.telemetry.modes import Mode, RunMode
-from lattice.core.model.work.allocations import Allocation, AllocationState, Part, RequeuePolicy, StopIntent
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase, RequeuePolicy, StopIntent
 from lattice.core.model.work.endings import cancelled_by, preempted_for_good
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import (
@@ -29,12 +30,13 @@ from lattice.ports.nodes.data import DataOrder
 from lattice.wire.files.chunks import run_prefix
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
+from lattice.wire.work.sessions import PLACEHOLDER
 
 INDEX = "${INDEX}"
 ONE_STEP = "srun"
 NATIVE = SlurmSettings()
 # What is made here of the work; every other field of the work goes into the order's field of the same name, as it is.
-_MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask", "data"})
+_MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask", "data", "memory_policy"})
 _COPIED = [name for name in Work.__struct_fields__ if name in StartOrder.__struct_fields__ and name not in _MADE]
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
@@ -94,6 +96,35 @@ def start_order(
         ),
         exposes=tuple(NamedPort(name=each.name, port=each.port) for each in allocation.exposes),
         checkpoint=checkpoint_setup(state, allocation),
+        memory_policy=work.memory_policy or (PREFER_LOCAL if allocation.request.prefer_local_memory else ""),
+        same_numa=allocation.request.prefer_same_numa,
+    )
+
+
+def adapted(order: StartOrder, allocation: Allocation, part: Part) -> StartOrder:
+    """The order as the part's node gets it: for the entrypoint, or only to prepare the node.
+
+    Without an entrypoint there is all that surrounds a run, and no process of its own, no files and no limit of time. Agents of the
+    release before do not know `holds`; they start a program that waits for its end.
+    """
+    if not allocation.is_prepared_only(part.node):
+        others = allocation.parts[len(allocation.launched) :]
+        return replace(order, awaits=any(each.phase is PartPhase.ASSIGNED for each in others))
+    return replace(
+        order,
+        holds=True,
+        argv=PLACEHOLDER,
+        script=b"",
+        script_args=(),
+        walltime_s=0.0,
+        summary=False,
+        files=None,
+        early_signal=None,
+        node_cpus=(),
+        checkpoint=None,
+        stage_out=(),
+        probes=(),
+        exposes=(),
     )
 
 
@@ -164,6 +195,8 @@ def stop_reason(intent: StopIntent | None) -> str:
             return "rolled_back"
         case StopIntent.PREEMPT:
             return "preempted"
+        case StopIntent.DONE:
+            return "done"
         case None:
             return "stopped"
         case _:
@@ -202,10 +235,11 @@ def finish_order(allocation: Allocation) -> FinishOrder | None:
     return FinishOrder(key=_key(allocation), exit_code=min(first.exit_code, 255))
 
 
-def update_order(allocation: Allocation, token: str, now_ms: int) -> UpdateOrder:
+def update_order(allocation: Allocation, token: str, now_ms: int, node: str = "") -> UpdateOrder:
+    """A node that is only prepared keeps no walltime: it ends with the entrypoint."""
     return UpdateOrder(
         key=_key(allocation),
-        walltime_s=float(allocation.walltime_s),
+        walltime_s=0.0 if node and allocation.is_prepared_only(node) else float(allocation.walltime_s),
         token=token,
         telemetry=run_mode(allocation, now_ms),
     )

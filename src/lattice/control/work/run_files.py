@@ -17,7 +17,7 @@ def run_files(allocation: Allocation, work: Work, node: str) -> RunFiles | None:
     if wanted is None or not (wanted.stdout or wanted.stderr or wanted.stdin):
         return None
     values = _values(allocation, node)
-    is_shared = len(allocation.parts) > 1 and not any(word in wanted.stdout for word in PER_NODE)
+    is_shared = len(allocation.launched) > 1 and not any(word in wanted.stdout for word in PER_NODE)
     return RunFiles(
         stdout=fill(wanted.stdout, values),
         stderr=fill(wanted.stderr, values),

@@ -30,7 +30,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
 from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant, Vcluster
-from lattice.core.model.work.allocations import Cause, PartPhase, RequeuePolicy, StopIntent
+from lattice.core.model.work.allocations import Cause, PartPhase, Request, RequeuePolicy, StopIntent
 from lattice.core.model.work.evictions import Limits
 from lattice.core.model.work.notifications import Occasion
 from lattice.core.model.work.steps import StepRecord
@@ -77,6 +77,9 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.StartPart,
         RequeuePolicy.ON_WALLTIME,
         StopIntent.PREEMPT,
+        StopIntent.DONE,
+        (Request, "prefer_same_numa"),
+        (Request, "prefer_local_memory"),
         (cmd.SubmitAllocation, "no_preempt"),
         (cmd.SubmitAllocation, "telemetry"),
         (cmd.UpdateAllocation, "telemetry"),

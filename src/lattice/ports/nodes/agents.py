@@ -27,6 +27,8 @@ from lattice.ports.nodes.probes import ProbeOrder
 from lattice.ports.nodes.run_keys import RunKey as RunKey
 
 OutputName = Literal["stdout", "stderr"]
+SignalTarget = Literal["all", "steps", "entrypoint"]
+DEFAULT_UMASK = 0o022
 
 
 class AgentUnreachable(Exception):
@@ -47,9 +49,6 @@ class OutputPiece(Struct, frozen=True, kw_only=True):
     offset: int
     data: bytes
     marks: tuple[tuple[int, int], ...] = ()
-
-
-SignalTarget = Literal["all", "steps", "entrypoint"]
 
 
 class Phase(Enum):
@@ -126,12 +125,8 @@ class NamedPort(Struct, frozen=True, kw_only=True, gc=False):
     port: int = 0
 
 
-DEFAULT_UMASK = 0o022
-
-
 class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """All that a node needs to start its part of a run. It keeps the order in the run's spec.json, where an older agent may have
-    written it: a new field needs a default."""
+    """All that a node needs to start its part of a run. It is kept in spec.json, by older agents too: a new field needs a default."""
 
     key: RunKey
     allocation_id: str = ""
@@ -177,6 +172,10 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     telemetry: RunMode | None = None  # from the start on; None = mode prod
     vcluster: str = ""  # for the labels of what is measured
     exposes: tuple[NamedPort, ...] = ()
+    holds: bool = False  # no entrypoint here: the node is prepared for steps until it is stopped
+    memory_policy: str = ""  # local, interleave, preferred[:N], bind[:N], prefer_local; empty = the kernel's own
+    same_numa: bool = False  # CPUs and GPUs of one memory domain rather than the best-linked GPUs
+    awaits: bool = False  # prepare the node, and start the process when the order comes again without this
     # Noted by the node.
     epoch: int = 0  # the history of the cluster in which the order came, 0 = not known
     attempt: int = 1  # how often this instance was started here

@@ -535,7 +535,7 @@ class LogTold(_message.Message):
     def __init__(self, ticket: _Optional[int] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster", "upload_grant")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster", "upload_grant", "holds", "memory_policy", "same_numa", "awaits")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -587,6 +587,10 @@ class StartRun(_message.Message):
     TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     VCLUSTER_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_GRANT_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_POLICY_FIELD_NUMBER: _ClassVar[int]
+    SAME_NUMA_FIELD_NUMBER: _ClassVar[int]
+    AWAITS_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -631,7 +635,11 @@ class StartRun(_message.Message):
     telemetry: RunMode
     vcluster: str
     upload_grant: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ..., upload_grant: _Optional[str] = ...) -> None: ...
+    holds: bool
+    memory_policy: str
+    same_numa: bool
+    awaits: bool
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ..., upload_grant: _Optional[str] = ..., holds: _Optional[bool] = ..., memory_policy: _Optional[str] = ..., same_numa: _Optional[bool] = ..., awaits: _Optional[bool] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")

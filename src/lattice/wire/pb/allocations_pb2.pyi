@@ -27,7 +27,7 @@ class NodeRange(_message.Message):
     def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ...) -> None: ...
 
 class Constraints(_message.Message):
-    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes_text", "nodes", "exclude_text", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "prefer_same_numa", "prefer_local_memory", "storage_gbps")
+    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes_text", "nodes", "exclude_text", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "prefer_same_numa", "prefer_local_memory", "memory_policy", "storage_gbps")
     GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
     GPU_COUNT_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class Constraints(_message.Message):
     REQUIRE_CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
     PREFER_SAME_NUMA_FIELD_NUMBER: _ClassVar[int]
     PREFER_LOCAL_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_POLICY_FIELD_NUMBER: _ClassVar[int]
     STORAGE_GBPS_FIELD_NUMBER: _ClassVar[int]
     gpu_type: str
     gpu_count: int
@@ -57,8 +58,9 @@ class Constraints(_message.Message):
     require_conformance: bool
     prefer_same_numa: bool
     prefer_local_memory: bool
+    memory_policy: str
     storage_gbps: float
-    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude_text: _Optional[str] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., prefer_same_numa: _Optional[bool] = ..., prefer_local_memory: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
+    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude_text: _Optional[str] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., prefer_same_numa: _Optional[bool] = ..., prefer_local_memory: _Optional[bool] = ..., memory_policy: _Optional[str] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
 
 class Resources(_message.Message):
     __slots__ = ("nodes", "nodes_object", "max_nodes", "cpus", "memory", "gpus", "exclusive", "constraints")

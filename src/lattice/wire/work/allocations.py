@@ -70,6 +70,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stage_out: tuple[StageOutOrder, ...] = ()
     drain_s: float = 0.0  # of a service
     probes: tuple[ProbeOrder, ...] = ()
+    memory_policy: str = ""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -284,6 +285,7 @@ _STOPPING = {  # partial: NODE_LOST and ROLLBACK name a node, see _stopping_reas
     StopIntent.DRAIN: "its node is drained urgently, it will run again",
     StopIntent.DEADLINE: "its deadline is over",
     StopIntent.PREEMPT: "preempted: other work needs its nodes",
+    StopIntent.DONE: "it has ended, its other nodes are being cleared",
 }
 _HELD = {Hold.NONE: "", Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
 

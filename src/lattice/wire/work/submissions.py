@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.core.machine.commands import SubmitAllocation
+from lattice.core.model.nodes.memory_policy import FEATURE as POLICY_FEATURE
 from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
@@ -51,6 +52,7 @@ from lattice.wire.work.data import (
 )
 from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
+from lattice.wire.work.memory_policy import check_policy
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
 from lattice.wire.work.scaling import ScaleFields, policy_of
@@ -76,7 +78,6 @@ MIN_SCRATCH_MB, MAX_SCRATCH_MB = 16, 1 << 24
 CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared work
 NO_UENV = "none"  # instead of the default image of the vCluster
 CONTAINER_FEATURE = "container"  # of a node that has a container runtime
-NOT_YET = "is not supported by this version of Lattice"
 
 
 class NodeRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,6 +98,7 @@ class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     require_conformance: bool = False
     prefer_same_numa: bool = False
     prefer_local_memory: bool = False
+    memory_policy: str = ""
     storage_gbps: float = 0
 
 
@@ -331,6 +333,8 @@ def _directory_features(work: Work) -> Iterator[str]:
         yield EXPORT_FEATURE
     if any(mount.source.startswith(BUCKET) and not mount.hot for mount in work.data):
         yield BUCKET_FEATURE
+    if work.memory_policy:
+        yield POLICY_FEATURE
 
 
 def _idle_end_s(value: str | int | None, tasks: object) -> int:
@@ -422,6 +426,7 @@ def work_of(wanted: Submission, images: Images) -> Work:
         views=images.views,
         container=images.container,
         scratch_mb=_scratch_mb(wanted),
+        memory_policy=check_policy(wanted.resources.constraints.memory_policy),
         data=read_mounts(wanted.data),
         stage_out=read_stage_out(wanted.data),
         drain_s=drain_s(wanted.drain, wanted.lifecycle.type),
@@ -506,9 +511,6 @@ def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
             f'"{rules.topology[:60]}" is not a topology',
             hint='"tight" or "any"',
         )
-    for name in ("prefer_same_numa", "prefer_local_memory"):
-        if getattr(rules, name):
-            raise BadField(f"resources.constraints.{name}", NOT_YET, hint="leave it out")
     return Request(
         nodes=nodes,
         max_nodes=max_nodes,
@@ -525,6 +527,8 @@ def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
         require_unified_memory=rules.require_unified_memory,
         allow_cxl_memory=rules.allow_cxl_memory,
         require_conformance=rules.require_conformance,
+        prefer_same_numa=rules.prefer_same_numa,
+        prefer_local_memory=rules.prefer_local_memory,
         storage_gbps=_storage_gbps(rules.storage_gbps),
     )
 

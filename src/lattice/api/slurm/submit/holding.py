@@ -112,7 +112,7 @@ def finish(context: Context, number: int, code: int) -> None:
     if not isinstance(record, Allocation) or record.user != context.user or not record.is_holding:
         return
     order = FinishOrder(key=RunKey(number, record.run), exit_code=max(0, min(code, 255)))
-    for part in record.parts:
+    for part in record.launched:
         context.services.links.send(part.node, order)
 
 

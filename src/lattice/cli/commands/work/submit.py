@@ -180,6 +180,11 @@ def _fill_resources(group: argparse._ArgumentGroup) -> None:
     add("--topology", metavar="HINT", help="network placement: tight or any")
     add("--cpus", type=int, metavar="N", help="CPUs per node, if nodes are shared")
     add("--memory", metavar="SIZE", help="memory per node, e.g. 4G")
+    add(
+        "--memory-policy",
+        metavar="POLICY",
+        help="where it comes from: local, interleave, preferred[:N], bind[:N] (NUMA)",
+    )
     add("--gpus", type=int, metavar="N", help="GPUs per node")
     add("--exclusive", action="store_true", help="take whole nodes even if nodes are shared")
     add("--nodelist", metavar="NODES", help="use only these nodes: n1,n[3-5]")

@@ -123,8 +123,10 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
         yield f"{label} is Running before all its parts are"
     if (record.state is AllocationState.STOPPING) != (record.intent is not None):
         yield f"{label} is {record.state} with intent {record.intent}"
-    expected = record.nodes if record.per_node else record.nodes[:1]
-    if tuple(part.node for part in record.parts) != expected:
+    nodes = tuple(part.node for part in record.parts)
+    launched = record.nodes if record.per_node else record.nodes[:1]
+    # The others are those that are prepared for steps, in the order of the nodes.
+    if nodes[: len(launched)] != launched or nodes != tuple(node for node in record.nodes if node in nodes):
         yield f"{label} has parts on other nodes than it was started on"
     most = record.most_nodes
     if not (1 if record.has_instances else record.request.nodes) <= len(set(record.nodes)) <= most:

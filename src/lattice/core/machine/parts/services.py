@@ -38,7 +38,7 @@ def endpoints_of(record: Allocation, exposed: Exposed) -> tuple[Endpoint, ...]:
     """Where the port is on each node that runs an instance."""
     return tuple(
         Endpoint(record.number, record.run, part.node, exposed.port or dict(part.ports).get(exposed.name, 0))
-        for part in record.parts
+        for part in record.launched
         if part.phase is PartPhase.RUNNING
     )
 

@@ -5,7 +5,7 @@ belongs to the first domain that lists it; domains without CPUs of their own (HB
 See docs/architecture/nodes.md.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
@@ -88,13 +88,22 @@ class _Place:
     near: int  # of the chosen GPUs
 
 
+Cores = Mapping[int, tuple[int, ...]]  # to each CPU all CPUs of its core
+NO_CORES: Cores = {}
+
+
 def choose_cpus(
-    memory: MemoryTopology, free_cpus: Collection[int], count: int, near_gpus: Collection[int] = ()
+    memory: MemoryTopology,
+    free_cpus: Collection[int],
+    count: int,
+    near_gpus: Collection[int] = (),
+    cores: Cores = NO_CORES,
 ) -> tuple[int, ...]:
     """`count` free CPUs out of as few domains as possible, in rising order.
 
-    Among those, the domains nearest to the GPUs, then the best linked ones, then the fullest ones, then the lowest.
-    Raises ValueError when fewer are free.
+    Among those, the domains nearest to the GPUs, then the best linked ones, then the fullest ones, then the lowest. Inside a domain
+    whole cores come first, so that as few cores as possible are shared with others; what is left over comes from cores that others
+    use already. Raises ValueError when fewer are free.
     """
     if count > len(free_cpus):
         raise ValueError(f"{count} CPUs wanted, {len(free_cpus)} free")
@@ -110,7 +119,7 @@ def choose_cpus(
         chosen = tuple(sorted(places, key=lambda place: (-len(place.free), -place.near, place.id))[:fewest])
     taken: list[int] = []
     for place in sorted(chosen, key=lambda place: (-place.near, -len(place.free), place.id)):
-        taken += place.free[: count - len(taken)]
+        taken += _by_cores(place.free, count - len(taken), cores)
     return tuple(sorted(taken))
 
 
@@ -136,6 +145,27 @@ def _places(memory: MemoryTopology, free_cpus: Collection[int], gpus: frozenset[
     if left:
         places.append(_Place(domains[-1].id + 1 if domains else 0, tuple(sorted(left)), 0))
     return places
+
+
+def _by_cores(free: tuple[int, ...], count: int, cores: Cores) -> tuple[int, ...]:
+    """The first `count` of the free CPUs, by whole cores where these are known."""
+    if count >= len(free) or not cores:
+        return free[:count]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for cpu in free:
+        groups.setdefault(cores.get(cpu, (cpu,)), []).append(cpu)
+    whole = [group for core, group in groups.items() if len(group) == len(core)]
+    broken = sorted(
+        (group for core, group in groups.items() if len(group) < len(core)), key=lambda group: (len(group), group)
+    )
+    taken: list[int] = []
+    for group in list(whole):
+        if len(group) <= count - len(taken):
+            taken += group
+            whole.remove(group)
+    for group in (*broken, *whole):
+        taken += group[: count - len(taken)]
+    return tuple(sorted(taken))
 
 
 def _fewest(places: Iterable[_Place], count: int) -> int:

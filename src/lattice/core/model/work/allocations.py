@@ -106,6 +106,7 @@ class StopIntent(StrEnum):
     DRAIN = "drain"  # its node is drained urgently; not counted
     ROLLBACK = "rollback"  # it was not started in time; not counted unless it ran after all
     PREEMPT = "preempt"  # its nodes are wanted for other work; counted in `preempted`
+    DONE = "done"  # what it ran has ended well; its other nodes are being cleared
 
 
 class PartPhase(StrEnum):
@@ -136,6 +137,8 @@ class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     require_unified_memory: bool = False
     allow_cxl_memory: bool = False
     require_conformance: bool = False  # all nodes of one fingerprint
+    prefer_same_numa: bool = False  # CPUs and GPUs of one memory domain rather than the best-linked GPUs
+    prefer_local_memory: bool = False
     storage_gbps: float = 0.0
 
 
@@ -144,7 +147,7 @@ MAX_ATTEMPT = (1 << (INSTANCE_SHIFT - 1)) - 1
 
 
 class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One launch node of the present run, as last reported."""
+    """One node of the present run that runs the entrypoint or is prepared for steps, as last reported."""
 
     node: str
     phase: PartPhase = PartPhase.ASSIGNED
@@ -314,6 +317,15 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     def is_renewed(self, node: str) -> bool:
         """Whether the instance there is being ended to start again on its node."""
         return self.rollout is not None and node in self.rollout.renewing
+
+    @property
+    def launched(self) -> tuple[Part, ...]:
+        """The parts that run the entrypoint. The others hold their nodes prepared, for steps."""
+        return self.parts if self.per_node else self.parts[:1]
+
+    def is_prepared_only(self, node: str) -> bool:
+        """Whether the node runs no entrypoint: its part only keeps it prepared."""
+        return not self.per_node and bool(self.shares) and node != self.shares[0].node
 
     @property
     def restarts(self) -> int:

@@ -26,4 +26,4 @@ def _is_probed(allocation: Allocation, part: Part) -> bool:
 
 def ready_count(board: ReadinessBoard, allocation: Allocation) -> int:
     """How many of its instances are ready."""
-    return sum(is_ready(board, allocation, part) for part in allocation.parts)
+    return sum(is_ready(board, allocation, part) for part in allocation.launched)

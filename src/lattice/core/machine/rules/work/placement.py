@@ -8,7 +8,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import kept_nodes, lending, sensitive
+from lattice.core.machine.rules import kept_nodes, lending, preparation, sensitive
 from lattice.core.machine.rules.work import quotas, reservations
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
@@ -39,7 +39,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
     )
     if refusal is not None:
         return refusal
-    launch = command.shares if allocation.per_node else command.shares[:1]
+    launch = command.shares if allocation.per_node else preparation.started_on(state, allocation, command.shares)
     placed = ev.AllocationPlaced(
         number=command.number,
         run=command.run,

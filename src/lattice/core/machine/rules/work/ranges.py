@@ -65,8 +65,9 @@ def _another(state: State, record: Allocation, actor: str) -> str:
 
 
 def cancel_one(state: State, task: Allocation, actor: str) -> Events:
-    """Nothing changes for one that its deadline or its walltime is ending: it has failed, and will not run again."""
-    if state.level >= 2 and _is_failing(task):
+    """Nothing changes for one that its deadline or its walltime is ending: it has failed, and will not run again; nor for one that
+    has done its work."""
+    if state.level >= 2 and (_is_failing(task) or task.intent is StopIntent.DONE):
         return ()
     if next_allocation_state(task.state, AllocationTrigger.STOP) is not None:
         by = _another(state, task, actor)

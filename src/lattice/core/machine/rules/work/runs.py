@@ -1,6 +1,6 @@
 """Runs and their parts: reports from nodes, lost parts, and what an allocation comes to when its last part has ended.
 
-Only the newest run's reports count, only from its launch nodes, only with a rising sequence number, and an ended part stays
+Only the newest run's reports count, only from nodes that have a part in it, only with a rising sequence number, and an ended part stays
 ended. Nodes are given back when every part has ended, never before. See docs/architecture/core.md.
 """
 
@@ -179,6 +179,8 @@ def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
         return events
     if _is_bad(part):
         return (*events, ev.AllocationStopping(number=allocation.number, intent=StopIntent.PART_FAILED))
+    if all(each.phase is PartPhase.ENDED for each in changed.launched):
+        return (*events, ev.AllocationStopping(number=allocation.number, intent=StopIntent.DONE))
     return (*events, *_started(changed))
 
 
@@ -221,6 +223,8 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
             elapsed_s=_elapsed_s(allocation),
             suspended=_wrote_for_requeue(allocation),
         )
+    if intent is StopIntent.DONE:
+        return _end(allocation, AllocationTrigger.COMPLETE, Cause.EXIT, allocation.parts[0])
     if intent is StopIntent.NODE_LOST:
         gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was lost")
         return _fail(allocation, Cause.NODE, gone, at)
@@ -284,7 +288,7 @@ def _wrote_for_requeue(allocation: Allocation) -> bool:
 def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
     """Back in the queue as if nothing had been; work that did run somewhere is subject to the policy for lost nodes."""
     slow = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} did not start it in time")
-    if any(_has_run(part) for part in allocation.parts):
+    if any(_has_run(part) for part in allocation.launched):
         return _fail(allocation, Cause.NODE, slow, at)
     return ev.AllocationRequeued(
         number=allocation.number, counted=False, eligible_at=0, message=f"requeued: {slow.message}"
@@ -355,7 +359,7 @@ def _elapsed_s(allocation: Allocation) -> float:
     """
     if allocation.restart is not Restart.NONE:
         return 0.0
-    times = [part.elapsed_s for part in allocation.parts]
+    times = [part.elapsed_s for part in allocation.launched]
     return max(times) if all(times) else 0.0
 
 
@@ -445,7 +449,7 @@ def _all_ended(allocation: Allocation) -> bool:
 
 
 def _ended_by_itself(allocation: Allocation) -> bool:
-    return all(part.cause is not Cause.CANCELLED for part in allocation.parts)
+    return all(part.cause is not Cause.CANCELLED for part in allocation.launched)
 
 
 def _has_run(part: Part) -> bool:

@@ -52,7 +52,10 @@ def intra_node_fitness(moment: Moment) -> Floats:
 
 
 def links_weight(request: Request) -> float:
-    """Many CPUs beside each GPU live on memory that is near; a request that names no CPUs says nothing of either."""
+    """Many CPUs beside each GPU live on memory that is near, as does work that prefers it; a request that names no CPUs says nothing
+    of either."""
+    if request.prefer_same_numa or request.prefer_local_memory:
+        return LINKS_OF_CPU_WORK
     if not request.cpus:
         return LINKS_UNKNOWN
     return LINKS_OF_GPU_WORK if request.cpus <= MAX_CPUS_PER_GPU * request.gpus else LINKS_OF_CPU_WORK
