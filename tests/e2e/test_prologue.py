@@ -127,4 +127,5 @@ def test_an_agent_that_dies_beside_the_script_finds_its_node_prepared(site: Site
     assert site.cluster.allocation(run["id"])["state"] == "Running"
     site.cluster.delete(f"/allocations/{run['id']}")
     site.cluster.wait_end(run["id"])
-    assert site.entries(run["id"]).count("epilogue n2 1") == 1
+    # Where the machine is so slow that the node was given up meanwhile, it is cleared when it is back.
+    eventually(lambda: site.entries(run["id"]).count("epilogue n2 1") == 1, "the epilogue of n2")
