@@ -77,8 +77,8 @@ def test_the_machine_says_which_cpus_are_one_core(tmp_path: Path) -> None:
         folder = tmp_path / f"cpu{cpu}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(told + "\n")
-    told = read_cores((0, 1, 2, 3, 4, 9), tmp_path)
-    assert told == {0: (0, 4), 4: (0, 4), 1: (1, 2), 2: (1, 2), 3: (3,), 9: (9,)}
+    found = read_cores((0, 1, 2, 3, 4, 9), tmp_path)
+    assert found == {0: (0, 4), 4: (0, 4), 1: (1, 2), 2: (1, 2), 3: (3,), 9: (9,)}
 
 
 def test_work_that_prefers_one_domain_gets_gpus_beside_its_cpus() -> None:
