@@ -73,6 +73,12 @@ print(signal.SIGTERM.name, socket.AF_INET.name, json.loads("1"), re.match("a", "
     assert lines == ["", "SIGTERM AF_INET 1 1 OrderedDict()"]
 
 
+def test_an_agent_that_was_given_a_token_alone_loads_no_cryptography() -> None:
+    program = "import sys; import lattice.daemons.programs.agent; print('cryptography' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_nothing_is_replaced_where_the_parts_in_c_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     before = dict(sys.modules)
     monkeypatch.delitem(sys.modules, "json")

@@ -102,6 +102,18 @@ async def test_a_chunk_waits_for_its_size_or_its_time(tmp_path: Path) -> None:
 
 
 @scenario
+async def test_the_end_of_a_run_that_wrote_nothing_waits_for_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = RunFolders(tmp_path, reachable=False)
+    folders.create(StartOrder(key=KEY, output_prefix=PREFIX), (0, 0), "shim")
+    store = Store()
+    monkeypatch.delattr(asyncio, "to_thread")
+    assert await OutputUploads(store, "n1", folders, lambda: ()).finish(KEY) == ""
+    assert store.objects == {}
+
+
+@scenario
 async def test_a_fast_writer_is_kept_up_with_in_one_turn(tmp_path: Path) -> None:
     store = Store()
     node = Node(tmp_path, store)

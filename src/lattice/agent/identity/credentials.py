@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 import grpc
-from cryptography import x509
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +44,8 @@ class NodeCertificate:
 
 def certificate_of(chain: bytes, key: bytes, trusted: bytes) -> NodeCertificate:
     """Raises IdentityUnavailable for a certificate that cannot be read or is over."""
+    from cryptography import x509  # not before it is needed: it takes 10 MB
+
     try:
         own = x509.load_pem_x509_certificate(chain)
     except ValueError as error:

@@ -54,6 +54,12 @@ class _Stream:
             self._seen_s = now_s
         return waiting >= CHUNK_BYTES or now_s - self._seen_s >= CHUNK_S
 
+    def has_more(self) -> bool:
+        try:
+            return os.stat(self.path).st_size + read_base(self.path) > self.place.offset
+        except FileNotFoundError:
+            return False
+
     def next_chunk(self) -> tuple[Place, bytes, bytes] | None:
         """Where it begins, its output, the object; None when there is no more."""
         try:
@@ -211,7 +217,8 @@ class OutputUploads:
             return
         async with run.lock:
             for name in STREAMS:
-                while await self._store_chunk(run, name, is_over=True):
+                # Most runs write nothing to one of the two: a thread that finds that out costs more than the look.
+                while run.streams[name].has_more() and await self._store_chunk(run, name, is_over=True):
                     pass
 
     async def _store_chunk(self, run: _Run, name: str, *, is_over: bool) -> bool:

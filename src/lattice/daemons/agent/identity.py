@@ -16,7 +16,6 @@ from lattice.agent.identity.credentials import (
     Source,
     certificate_of,
 )
-from lattice.agent.identity.enrolment import EnrolmentSource
 from lattice.wire.agents.channel import open_channel
 
 DEFAULT_SPIRE_SOCKET = "/run/spire/agent.sock"
@@ -122,6 +121,9 @@ def build_credentials(
     if doors:
         if trusted is None:
             raise BadIdentity("--enroll-servers needs --bootstrap-ca")
+        # Cryptography takes 10 MB of memory, which an agent with nothing but a token does not need.
+        from lattice.agent.identity.enrolment import EnrolmentSource
+
         state_dir = options.state_dir.absolute()
         sources.append(
             EnrolmentSource(options.node_id, state_dir, servers=servers, doors=doors, trusted=trusted, token=token)
