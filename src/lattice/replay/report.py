@@ -84,6 +84,7 @@ def as_text(title: str, work: Workload, outcome: Outcome, *, skipped: int = 0) -
     left_out = "".join(
         f", {count:,} {what}" for count, what in ((work.dropped, "dropped"), (skipped, "bad lines skipped")) if count
     )
+    staged = [entry.staging for entry in work.entries if entry.staging]
     lines = [
         f"=== RM-Replay Results: {title} ===",
         "",
@@ -100,6 +101,7 @@ def as_text(title: str, work: Workload, outcome: Outcome, *, skipped: int = 0) -
         f"  max: {span(outcome.wait_max_s)}",
         f"  average: {span(outcome.avg_wait_s)}",
         "",
+        *_staging_text(staged),
         "Bounded Slowdown:",
         f"  average: {outcome.avg_bsld:,.2f}",
         "",
@@ -109,6 +111,14 @@ def as_text(title: str, work: Workload, outcome: Outcome, *, skipped: int = 0) -
     if outcome.fairness is not None:
         lines += ["", "Fairness (Jain's Index, average slowdown by user):", f"  {outcome.fairness:.2f}"]
     return "\n".join(lines) + "\n"
+
+
+def _staging_text(staged: Sequence[int]) -> list[str]:
+    """Waits count from the end of staging: no policy could have started the work before."""
+    if not staged:
+        return []
+    what = f"{len(staged):,} allocations, average {span(sum(staged) / len(staged))}, max {span(max(staged))}"
+    return ["Staging before the wait, as recorded:", f"  {what}", ""]
 
 
 def span(seconds: float) -> str:

@@ -5,10 +5,24 @@ import stat
 from pathlib import Path
 
 from lattice.control.work.tracing import TraceCapture
-from lattice.core.machine.commands import CancelAllocation, SetSetting, SetVcluster
+from lattice.core.machine.commands import (
+    CancelAllocation,
+    ClaimCopy,
+    RaiseLevel,
+    ReportCopy,
+    SetSetting,
+    SettleData,
+    SetVcluster,
+    SubmitAllocation,
+)
+from lattice.core.machine.levels import NEWEST
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.core.model.work.allocations import Request
 from lattice.testing import scenario
 from lattice.wire.files.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
+from lattice.wire.work.allocations import Work, encode_work
 from tests.unit.control.world import World
 
 
@@ -146,3 +160,41 @@ async def test_sensitive_work_is_never_recorded(tmp_path: Path) -> None:
     assert not any(isinstance(line, Started | Completed) for line in recorded)
     (file,) = (tmp_path / "traces").iterdir()
     assert "patient" not in file.read_text()
+
+
+@scenario
+async def test_a_start_says_how_long_its_data_took(tmp_path: Path) -> None:
+    world = World()
+    await world.do(RaiseLevel(level=NEWEST))
+    await world.prepare("n1")
+    capture = TraceCapture(world.replica, world.clock, tmp_path / "traces")
+    await switched(world, "true")
+    source = "s3://training/set"
+    command = SubmitAllocation(
+        name="work",
+        user="ada",
+        account="ada",
+        tenant="default",
+        vcluster="default",
+        request=Request(),
+        data=(source,),
+        payload=encode_work(Work(argv=("true",))),
+    )
+    outcome = await world.replica.propose(command, actor="test")
+    assert isinstance(outcome, Accepted)
+    number = outcome.number
+    world.clock.pass_s(1)
+    key = key_of(source)
+    await world.do(ClaimCopy(key=key, mover="m"))
+    world.clock.pass_s(39)
+    for phase in (CopyPhase.SIZED, CopyPhase.READY):
+        told = ReportCopy(key=key, mover="m", generation=1, phase=phase, size=1, files=1, version="v", readers=("ada",))
+        await world.do(told)
+    await world.do(SettleData(numbers=(number,)))
+    world.clock.pass_s(5)
+    await world.place(number, "n1")
+    await world.started(number, "n1")
+    await capture.flush()
+    ((*_, started),) = lines_of(tmp_path / "traces")
+    assert isinstance(started, Started)
+    assert (started.alloc_id, started.staging) == (f"a{number}", 40.0)

@@ -230,3 +230,19 @@ def test_kept_is_what_ran_and_fits(tmp_path: Path) -> None:
     assert (work.estimates, work.dropped) == ([0, 8, 5], 3)
     with pytest.raises(TraceError, match="none of its 6 entries"):
         keep_r1(Trace(name="t", entries=[entries[3]] * 6), 4)
+
+
+def test_work_joins_the_queue_when_its_data_is_there(tmp_path: Path) -> None:
+    lines: list[TraceLine] = [
+        Submitted(ts=100.0, alloc=TracedAllocation(id="a1", procs=1, walltime=60.0)),
+        Submitted(ts=110.0, alloc=TracedAllocation(id="a2", procs=1, walltime=60.0)),
+        Started(ts=700.0, alloc_id="a1", staging=600.0),
+        Started(ts=111.0, alloc_id="a2"),
+        Completed(ts=760.0, alloc_id="a1", duration=60.0),
+        Completed(ts=171.0, alloc_id="a2", duration=60.0),
+    ]
+    trace = read_trace(write(tmp_path / "staged", "".join(map(encode_trace_line, lines))))
+    assert [(entry.id, entry.submit, entry.staging) for entry in trace.entries] == [("a1", 100, 600), ("a2", 110, 0)]
+    work = keep_r1(trace, 4)
+    assert [entry.id for entry in work.entries] == ["a2", "a1"]
+    assert work.submits == [110, 700]

@@ -15,10 +15,13 @@ from pathlib import Path
 from threading import Lock
 from typing import TextIO
 
+from msgspec.structs import replace
+
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import (
     AllocationEnded,
+    AllocationStaged,
     AllocationStarted,
     AllocationSubmitted,
     AnyEvent,
@@ -48,6 +51,7 @@ from lattice.wire.files.traces import (
 LOOP = "tracing"
 SETTING = "scheduler.trace_capture"
 GATHER_S = 0.5
+MAX_STAGED = 100_000
 # Records stand for their lines until these are written: a group for one line per pending task.
 Noted = TraceLine | Allocation | TaskGroup
 _log = logging.getLogger(__name__)
@@ -64,6 +68,7 @@ class TraceCapture:
         self._guard = Guard(LOOP)
         self._is_on = False
         self._noted: dict[Path, list[Noted]] = {}
+        self._staged: dict[int, int] = {}  # when the data of work was there; numbers of allocations and groups
         self._file = directory
         self._writing = Lock()
         replica.subscribe(self._note_setting, of=(SettingSet,))
@@ -122,6 +127,7 @@ class TraceCapture:
             self._file = self._directory / f"{stamp}-{self._replica.applied_index}.jsonl"
             self._noted[self._file] = _present(self._replica.state, now_ms)
         self._is_on = is_on
+        self._staged = {}
         self._alarm.ring()
 
     def _note_setting(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
@@ -136,11 +142,26 @@ class TraceCapture:
         lines: list[Noted] = []
         for event in events:
             with self._guard.item(type(event).__name__):
+                if isinstance(event, AllocationStaged):
+                    self._note_staged(event.number, envelope.at)
                 line = _line(state, event, envelope.at)
+                if isinstance(line, Started) and isinstance(event, AllocationStarted):
+                    line = self._with_staging(line, state.allocations[event.number])
                 lines += [] if line is None else [line]
         if lines:
             self._noted.setdefault(self._file, []).extend(lines)
             self._alarm.ring()
+
+    def _note_staged(self, number: int, at: int) -> None:
+        if len(self._staged) >= MAX_STAGED:  # of work that never started
+            self._staged.pop(next(iter(self._staged)))
+        self._staged[number] = at
+
+    def _with_staging(self, line: Started, record: Allocation) -> Started:
+        """With how long its data took, where that was seen; a later run does not wait for it again."""
+        staged_at = self._staged.pop(record.number, 0) or self._staged.get(record.group, 0)
+        waited_s = max(0, staged_at - max(record.submitted_at, record.eligible_at)) / 1000
+        return replace(line, staging=waited_s) if waited_s else line
 
 
 def _line(state: State, event: AnyEvent, at: int) -> Noted | None:

@@ -20,6 +20,7 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
     procs: int = -1
     estimate: int = -1
     start: int = -1  # as it was, not as it is replayed
+    staging: int = 0  # after the submission its data was not there yet
     nodes: int = -1
     user: str = ""
     name: str = ""
@@ -28,6 +29,11 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
     preemption_class: int = 5
     queue: str = ""
     partition: str = ""
+
+    @property
+    def queued(self) -> int:
+        """When it joins the queue: work whose data is being staged is not in it."""
+        return self.submit + self.staging
 
 
 @dataclass(kw_only=True, slots=True)

@@ -30,6 +30,7 @@ class RecordedLines:
         self._submitted: dict[str, Submitted] = {}
         self._started_s: dict[str, int] = {}
         self._run_s: dict[str, int] = {}
+        self._staging_s: dict[str, int] = {}
         self._nodes: dict[str, TracedNode] = {}
 
     def take(self, line: str) -> None:
@@ -45,6 +46,8 @@ class RecordedLines:
                 self._submit(found)
             case Started():
                 self._started_s[found.alloc_id] = _seconds(found.ts)
+                if staging := _span(found.staging):
+                    self._staging_s[found.alloc_id] = staging
             case Completed():
                 self._complete(found)
             case NodeListed():
@@ -78,6 +81,7 @@ class RecordedLines:
             procs=asked.procs or asked.nodes * (asked.cpus or whole_node),
             estimate=_span(asked.walltime) or -1,
             start=self._started_s.get(asked.id, -1),
+            staging=self._staging_s.get(asked.id, 0),
             nodes=asked.nodes,
             user=asked.user,
             name=asked.name,

@@ -7,7 +7,7 @@ from lattice.replay.traces.entries import Entry, Trace, TraceError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workload:
-    """Entries by position: submission, then place in the trace. Whole seconds.
+    """Entries by position: submission, or the end of staging, then place in the trace. Whole seconds.
 
     `estimates` is what a policy may see; `runs` is known only to the clock.
     """
@@ -38,7 +38,7 @@ def keep_r1(trace: Trace, procs_total: int) -> Workload:
     return Workload(
         procs_total=procs_total,
         entries=tuple(kept),
-        submits=[entry.submit for entry in kept],
+        submits=[entry.queued for entry in kept],
         runs=[entry.run for entry in kept],
         procs=[entry.procs for entry in kept],
         estimates=[max(entry.estimate, entry.run) for entry in kept],
@@ -47,4 +47,4 @@ def keep_r1(trace: Trace, procs_total: int) -> Workload:
 
 
 def _submit(entry: Entry) -> int:
-    return entry.submit
+    return entry.queued

@@ -51,6 +51,7 @@ class Started(Struct, frozen=True, kw_only=True, tag_field="type", tag="start", 
     ts: Moment
     alloc_id: str
     nodes: tuple[str, ...] = ()
+    staging: Span = 0.0  # from the submission until its data was on the hot tier
 
 
 class Completed(Struct, frozen=True, kw_only=True, tag_field="type", tag="complete", omit_defaults=True):
