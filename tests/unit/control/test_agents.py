@@ -44,7 +44,7 @@ from lattice.ports.nodes.agents import (
     StartProgress,
     StopOrder,
 )
-from lattice.ports.nodes.telemetry import NodeFigures, RunFigure
+from lattice.ports.nodes.telemetry import MetricAlert, NodeAlert, NodeFigures, RunFigure
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import scenario
 from tests.unit.control.world import HARDWARE, World
@@ -603,8 +603,12 @@ async def test_figures_of_a_run_are_taken_from_its_own_nodes_only() -> None:
     number = await world.running("n1")
     service, figures = Desk(world), ReportedFigures(world.clock)
     service.sessions.figures = figures
+    named: list[tuple[str, int]] = []
     for node, value in (("n1", 20.0), ("n2", 100.0)):
         session = (await service.connect(node, *([RunKey(number, 1)] if node == "n1" else []))).session
         told = RunFigure(key=RunKey(number, 1), metrics=("cpu_utilization",), values=(value,))
-        service.sessions.run_figures(node, session, NodeFigures(runs=(told,)))
+        trouble = NodeAlert(key=RunKey(number, 1), alert=MetricAlert(rule="gpu_idle", at_ms=1))
+        service.sessions.on_alerts = lambda node, alerts: named.append((node, len(alerts)))
+        service.sessions.run_figures(node, session, NodeFigures(runs=(told,), alerts=(trouble,)))
     assert figures.of_allocation(number, 1) == {"cpu_utilization": 20.0}
+    assert named == [("n1", 1), ("n2", 0)], "of work of others nothing is believed"

@@ -299,14 +299,15 @@ async def test_trouble_that_a_node_names_is_told_to_the_subscribers_of_its_work(
     await world.prepare("n1", "n2")
     number = await begun(world, "n1", notify=notify(Occasion.ALERT))
 
-    def said(node: str, key: RunKey | None, *, is_over: bool = False) -> None:
-        told = MetricAlert(rule="gpu_idle", at_ms=1, metric="gpu_utilization", value=2.0, is_over=is_over)
+    def said(node: str, key: RunKey | None, *, is_over: bool = False, rule: str = "gpu_idle") -> None:
+        told = MetricAlert(rule=rule, at_ms=1, metric="gpu_utilization", value=2.0, is_over=is_over)
         loop.alerted(node, [NodeAlert(key=key, alert=told)])
 
     said("n1", RunKey(number, 1), is_over=True)
     said("n1", RunKey(number, 2))
     said("n1", RunKey(number + 9, 1))
     said("n9", None)
+    said("n1", RunKey(number, 1), rule="made up")
     assert await loop.note_alerts() == 0
     said("n1", RunKey(number, 1))
     said("n1", None)

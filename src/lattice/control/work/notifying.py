@@ -21,6 +21,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope, NoteAlert, NoteTimeLimit, SettleNotifications
 from lattice.core.machine.rules.work.notifications import limit_moment
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.telemetry.alerts import RULES
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.notifications import NEAR_LIMIT, Notification, Occasion
 from lattice.ports.clock import Clock
@@ -41,6 +42,7 @@ _HEARD = (
     *(ev.NotificationQueued, ev.NotificationDropped),
     *(ev.AllocationStarted, ev.AllocationUpdated, ev.TimeLimitNeared),
 )
+_RULES = frozenset(rule.name for rule in RULES)
 Count = Callable[[str, str], None]  # channel, outcome
 
 
@@ -250,6 +252,8 @@ class Notifying:
 
     def _keep_alert(self, node: str, number: int, told: NodeAlert) -> None:
         record, rule = self._replica.state.allocations.get(number), told.alert.rule
+        if rule not in _RULES:  # a node that makes them up writes nothing to the log
+            return
         if record is None or record.notify is None or Occasion.ALERT not in record.notify.on or rule in record.alerted:
             return
         if len(self._alerts) < MAX_ALERTS and (told.key is None or told.key.run == record.run):
