@@ -88,10 +88,11 @@ class Talk:
         self.changed.set()
 
     def _defer(self, caller: Caller, seconds: float) -> None:
+        """Also when it comes too late: the work believes that it was granted, and hears at once that it has to write."""
         left_s = self.may_defer_s
+        granted_s = max(SHORTEST_DEFERRAL_S, min(seconds, left_s))
+        caller.again_s = time.monotonic() + granted_s
         if left_s > 0:
-            granted_s = max(SHORTEST_DEFERRAL_S, min(seconds, left_s))
-            caller.again_s = time.monotonic() + granted_s
             self.deferred_until = max(self.deferred_until, time.time() + granted_s)
 
     def fail(self, caller: Caller, text: str) -> None:

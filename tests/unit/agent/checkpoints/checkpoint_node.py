@@ -58,7 +58,7 @@ class Node:
     async def answer(self, order: CheckpointOrder, agent: Checkpointing | None = None) -> CheckpointReport:
         self.said.clear()
         assert (agent or self.made).received(order_message(order))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.said.wait()
         return self.reports[-1]
 

@@ -74,7 +74,7 @@ async def opened(node: Node, callers: int = 1) -> AsyncIterator[Doors]:
 
 
 async def arrived(node: Node, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(node.doors._open[KEY].callers) != count:  # noqa: ASYNC110 - from another thread
             await asyncio.sleep(0.01)
 
@@ -131,7 +131,7 @@ async def test_all_who_registered_have_to_be_done_and_one_that_fails_fails_it(pl
         await asyncio.sleep(0.2)
         assert node.reports == []
         go.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await node.said.wait()
         assert node.reports[-1].phase == "done"
         programs.append(Program(node, lambda request: request.failed("disk\x1b full\n")))
@@ -143,7 +143,7 @@ async def test_all_who_registered_have_to_be_done_and_one_that_fails_fails_it(pl
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110 - from another thread
             await asyncio.sleep(0.01)
 
@@ -160,9 +160,9 @@ async def test_work_puts_a_checkpoint_off_until_it_may_no_longer(place: Path) ->
     async with opened(node):
         program = Program(node, later)
         await arrived(node, 1)
-        told = await node.answer(node.order(protocol="grpc", max_deferral_s=0.7, timeout_s=5.0))
+        told = await node.answer(node.order(protocol="grpc", max_deferral_s=0.7))
         assert (told.phase, deferred[0], deferred[-1]) == ("done", True, False)
-        assert 0.7 <= told.elapsed_s < 5.0
+        assert told.elapsed_s >= 0.7
         first, last = program.seen[0], program.seen[-1]
         assert (first.n, last.n, last.may_defer_s) == (1, 1, 0.0)
         assert last.deadline > first.deadline + 0.5, "it has its whole time from then on"
@@ -170,7 +170,7 @@ async def test_work_puts_a_checkpoint_off_until_it_may_no_longer(place: Path) ->
 
 
 @scenario
-async def test_a_deferral_that_is_not_granted_changes_nothing(place: Path) -> None:
+async def test_a_deferral_that_is_not_granted_gives_no_more_time(place: Path) -> None:
     node = Node(place)
     async with opened(node), grpc.aio.insecure_channel(f"unix:{socket_of(node)}") as channel:
         call = channel.stream_stream(REGISTER, pb.CheckpointAnswer.SerializeToString, pb.CheckpointAsked.FromString)(
@@ -178,11 +178,13 @@ async def test_a_deferral_that_is_not_granted_changes_nothing(place: Path) -> No
         )
         await call.write(pb.CheckpointAnswer())
         await arrived(node, 1)
-        node.made.received(order_message(node.order(protocol="grpc", timeout_s=0.5)))
+        node.made.received(order_message(node.order(protocol="grpc", timeout_s=3.0)))
         asked: Any = await call.read()
         assert (asked.n, asked.may_defer_s) == (1, 0.0)
         await call.write(pb.CheckpointAnswer(n=1, defer_s=float("inf")))
-        async with asyncio.timeout(20):
+        again: Any = await call.read()
+        assert (again.n, again.may_defer_s) == (1, 0.0), "it hears at once that it has to write"
+        async with asyncio.timeout(60):
             await node.said.wait()
         assert node.reports[-1].message.startswith("not complete within")
         call.cancel()
@@ -195,9 +197,9 @@ async def test_what_cannot_be_done_in_time_is_known_at_once(place: Path) -> None
         program = Program(node, lambda request: request.estimate(10_000))
         await arrived(node, 1)
         begun = time.monotonic()
-        told = await node.answer(node.order(**GRPC))
+        told = await node.answer(node.order(timeout_s=300.0, **GRPC))
         assert (told.phase, "more, and has" in told.message) == ("failed", True)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30, "not only at its deadline"
         program.end()
 
 
@@ -206,16 +208,20 @@ async def test_progress_gives_half_as_long_again(place: Path) -> None:
     node = Node(place)
 
     def slowly(request: CheckpointRequest) -> None:
-        for step in range(13):
-            request.progress(step * 50)
-            time.sleep(0.1)
+        """Until it has got more time."""
+        for step in range(1000):
+            request.progress(step)
+            time.sleep(0.02)
+            written = read_request(control_folder(node.state, KEY))
+            if written is not None and written.deadline > request.deadline:
+                break
         request.done()
 
     async with opened(node):
         program = Program(node, slowly)
         await arrived(node, 1)
-        told = await node.answer(node.order(protocol="grpc", timeout_s=1.0))
-        assert (told.phase, told.elapsed_s > 1.0) == ("done", True)
+        told = await node.answer(node.order(protocol="grpc", timeout_s=4.0))
+        assert (told.phase, told.elapsed_s > 4.0) == ("done", True)
         program.end()
 
 
@@ -247,7 +253,7 @@ async def test_the_agent_that_follows_hears_the_answer_of_everyone_who_was_asked
     await asyncio.sleep(0.3)
     assert node.reports == [], "the first one is done again, the second is awaited"
     go.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await node.said.wait()
     assert node.reports[-1].phase == "done"
     assert [len(program.seen) for program in programs] == [1, 1], "nobody was given the request again"
@@ -271,7 +277,7 @@ async def test_a_process_that_goes_without_an_answer_fails_the_checkpoint(
             node.made.received(order_message(node.order(**GRPC)))
             await call.read()
             call.cancel()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await node.said.wait()
         assert node.reports[-1].message == "a process went away without an answer"
         program.end()
@@ -303,16 +309,18 @@ async def listening(node: Node, answers: Callable[[pb.CheckpointAsked], list[Any
 
 @scenario
 async def test_work_that_listens_is_called_and_called_again_after_a_deferral(place: Path) -> None:
-    node = Node(place)
+    node, deferred = Node(place), list[float]()
 
     def answers(asked: pb.CheckpointAsked) -> list[Any]:
-        if asked.may_defer_s > 29.9:
+        if not deferred:
+            deferred.append(asked.may_defer_s)
             return [pb.CheckpointAnswer(n=asked.n, defer_s=0.2)]
         return [pb.CheckpointAnswer(n=asked.n, per_mille=500), pb.CheckpointAnswer(n=asked.n, done=True)]
 
     async with listening(node, answers) as heard:
         told = await node.answer(node.order(port=node.port, **GRPC))
         assert (told.phase, [each.n for each in heard]) == ("done", [1, 1])
+        assert deferred[0] > 0
         node.alive = True
         silent = await node.answer(node.order(n=2, port=node.port, **{**GRPC, "max_deferral_s": 0.0}))
         assert silent.phase == "done"
