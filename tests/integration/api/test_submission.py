@@ -270,7 +270,7 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
     [
         ({"intent": "train"}, "intent"),
         ({"connectivity": {}}, "connectivity"),
-        ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
+        ({"data": {"output": "/out"}}, "data.output"),
     ],
 )
 def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
@@ -284,7 +284,7 @@ def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: 
 
 
 REFUSED_OVER_GRPC: list[tuple[dict[str, Any], str]] = [
-    ({"checkpoint": {"protocol": "grpc"}}, "checkpoint.protocol"),
+    ({"data": {"output": "/out"}}, "data.output"),
 ]
 
 
