@@ -137,6 +137,23 @@ def test_results_go_to_a_bucket_by_requests_that_servers_sign(cluster: LocalClus
     assert objects_of(s3, "single") == {f"{one['nodes'][0]}.txt": b"1\n"}
 
 
+def test_work_finds_scratch_and_output_under_names_of_their_own(
+    cluster: LocalCluster, place: Path, s3: S3Server
+) -> None:
+    script = (
+        "test $LATTICE_SCRATCH -ef /scratch/local/$LATTICE_ALLOC_ID && echo the same; ls /scratch/local | wc -l;"
+        " echo 42 > $LATTICE_OUTPUT/answer"
+    )
+    done = cluster.run(script, data={"output": "s3://results/output/{id}"})
+    assert (done["message"], cluster.logs(done["id"])) == ("", "the same\n1\n")
+    assert objects_of(s3, f"output/{done['id']}") == {"answer": b"42\n"}
+    sized = cluster.run("cd /scratch/local/$LATTICE_ALLOC_ID && df -m . | tail -1 | awk '{print $2}'", scratch="32M")
+    assert int(cluster.logs(sized["id"])) < 64
+    bare = cluster.run("ls /scratch/local", data={"defaults": False})
+    assert cluster.logs(bare["id"]) == ""
+    eventually(lambda: leaves_nothing(place), "scratch to be gone")
+
+
 @pytest.mark.parametrize("role", ["agent", "server"])
 def test_no_result_for_a_bucket_is_lost_when_somebody_is_killed(
     cluster: LocalCluster, place: Path, s3: S3Server, role: str

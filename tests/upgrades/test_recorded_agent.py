@@ -50,6 +50,7 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "node_cpus",
         "container",
         "scratch_mb",
+        "no_defaults",
         "exposes",
         "output_prefix",
         "upload_grant",

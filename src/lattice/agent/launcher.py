@@ -125,7 +125,7 @@ class Launcher:
         self._programs = programs
         self._agent = agent
         self._post = post
-        hooks.say = self._tell_progress
+        hooks.say, hooks.can_mount = self._tell_progress, lambda: agent.can_mount
         self._accounts = AccountCache(settings.policy)
         self._ports = PortChooser()
         self._gates: dict[RunKey, asyncio.Event] = {}  # of runs that wait for their other nodes

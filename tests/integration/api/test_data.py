@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from lattice.api.operations.data import retention
 from lattice.control.data.staging import Staging, StagingSettings
@@ -13,6 +14,8 @@ from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.ports.data.tiers import DataTiers, WarmTier
 from lattice.wire.files.retained import Retained, ended_name, write
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.submissions import NO_IMAGES, Submission, work_of
 from tests.integration.api.world import World, in_world
 
 SET = "file:///warm/set"
@@ -89,12 +92,13 @@ async def test_results_go_only_where_they_may(world: World) -> None:
         assert words in refused.error["message"]
 
 
-@in_world
-async def test_what_is_not_done_is_refused_by_name(world: World) -> None:
-    await staged(world)
-    for more in ({"defaults": False}, {"output": "s3://x/y"}):
-        refused = await world.call("POST", "/allocations", body(**more), token=world.alice)
-        assert (refused.status, "not supported" in refused.error["message"]) == (400, True)
+def test_output_and_defaults_reach_the_node() -> None:
+    work = work_of(convert(body(defaults=False, output="/warm/out/{id}"), Submission), NO_IMAGES)
+    assert work.no_defaults
+    assert [(out.source, out.target, out.made) for out in work.stage_out] == [("output", "file:///warm/out/{id}", True)]
+    assert not work_of(convert(body(), Submission), NO_IMAGES).no_defaults
+    with pytest.raises(BadField):
+        work_of(convert(body(output="relative"), Submission), NO_IMAGES)
 
 
 @in_world

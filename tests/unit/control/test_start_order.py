@@ -28,6 +28,7 @@ VALUES: dict[str, Any] = {
         "images": (ImageOrder(reference="tools/1:v1", digest="ab" * 32, source="/srv/tools.squashfs"),),
         "views": ("default",),
         "scratch_mb": 32,
+        "no_defaults": True,
         "data": (DataOrder(source="s3://b/set", target="/data/set", hot=True),),
         "stage_out": (StageOutOrder(source="out", target="file:///warm/out"),),
         "drain_s": 5.0,

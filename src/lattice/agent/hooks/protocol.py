@@ -36,6 +36,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     leave: Callable[[Left], None]
     # Tells the servers how far a slow hook is, so that the start is not given up; False when it is not wanted any more.
     say: Callable[[str], bool] = lambda _: True
+    can_mount: Callable[[], bool] = lambda: False  # whether the shim of this node mounts for a run
 
     @property
     def owner(self) -> tuple[int, int]:

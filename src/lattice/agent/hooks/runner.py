@@ -31,6 +31,7 @@ class HookRunner:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
         self.say: Callable[[RunKey, str], bool] = lambda key, text: True  # tells the servers how far a hook is
+        self.can_mount: Callable[[], bool] = lambda: False
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
         self._abandoned: dict[RunKey, asyncio.Event] = {}
@@ -66,6 +67,7 @@ class HookRunner:
                     request=request,
                     leave=self._leaver(order.key, hook.name, record),
                     say=partial(self.say, order.key),
+                    can_mount=self.can_mount,
                 )
                 await self._bounded(hook, hook.prepare(launch))
             except (HookFailed, RunImpossible):

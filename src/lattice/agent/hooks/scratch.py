@@ -11,6 +11,7 @@ used, whatever else is on the disk, and goes with the file.
 import asyncio
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
@@ -20,6 +21,8 @@ from lattice.agent.removal import remove_tree
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 PRIVATE_TMP = "tmp"
+OUTPUT = "output"  # what work leaves here goes to `data.output`
+LOCAL = Path("/scratch/local")  # where work finds its scratch directory under the name of the allocation
 SCRATCH_TIMEOUT_S = 300.0  # removing a million files takes a while
 FEATURE = "scratch"  # of a node where scratch can have a size
 NVME_FEATURE = "nvme_scratch"  # of a node whose scratch lies on NVMe
@@ -82,17 +85,28 @@ class ScratchHook:
         launch.leave({"folder": str(folder)})
         is_shared = 0 < launch.order.cpus < self._node_cpus
         try:
-            await asyncio.to_thread(_make, folder, launch.owner, with_tmp=is_shared)
+            has_output = any(out.made for out in launch.order.stage_out)
+            await asyncio.to_thread(_make, folder, launch.owner, with_tmp=is_shared, with_output=has_output)
         except OSError as error:
             raise HookFailed(f"scratch: cannot make {folder}: {error.strerror}") from error
         if launch.order.scratch_mb:
             await asyncio.to_thread(_make_disk, folder, launch.owner, launch.order.scratch_mb)
             launch.add_mount(DISK, str(folder), str(image_of(folder)))
+        await asyncio.to_thread(self._add_defaults, launch, folder)
         launch.set_variable("LATTICE_SCRATCH", str(folder))
         launch.set_variable("TMPDIR", "/tmp" if is_shared else str(folder))  # noqa: S108 - the run's own
         if is_shared:
             launch.add_mount("bind", "/tmp", str(folder / PRIVATE_TMP))  # noqa: S108
             launch.add_mount("tmpfs", "/dev/shm")  # noqa: S108
+
+    def _add_defaults(self, launch: Launch, folder: Path) -> None:
+        """The directory under the name that work may rely on, where the node has nothing else there; and that of its output."""
+        order = launch.order
+        if any(out.made for out in order.stage_out):
+            launch.set_variable("LATTICE_OUTPUT", str(folder / OUTPUT))
+        if not order.no_defaults and launch.can_mount() and _is_free(LOCAL, self._root):
+            launch.add_mount("empty", str(LOCAL))
+            launch.add_mount("bind", f"{LOCAL}/{order.allocation_id}", str(folder))
 
     async def undo(self, finished: Finished) -> None:
         # Never what the record says alone: the folder must be the one that this run has.
@@ -108,13 +122,27 @@ class ScratchHook:
         return scratch_folder(self._root, key)
 
 
-def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool) -> None:
+def _is_free(local: Path, root: Path) -> bool:
+    """Whether the node has nothing of its own there that an empty folder would hide."""
+    try:
+        local.mkdir(mode=0o755, parents=True, exist_ok=True)
+        found = os.lstat(local)
+        is_roots = stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022
+        return is_roots and local not in (root, *root.parents) and not os.listdir(local)
+    except OSError:
+        return False
+
+
+def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool, with_output: bool) -> None:
     _remove(folder)  # of an agent that died before it could
     folder.mkdir(0o700, parents=True)
     if with_tmp:
         # While the folder is root's: no user can have put a link here.
         (folder / PRIVATE_TMP).mkdir()
         (folder / PRIVATE_TMP).chmod(0o1777)
+    if with_output:
+        (folder / OUTPUT).mkdir(mode=0o755)
+        os.chown(folder / OUTPUT, *owner)
     os.chown(folder, *owner)
 
 

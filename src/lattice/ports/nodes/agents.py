@@ -159,6 +159,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     views: tuple[str, ...] = ()  # of the images, in the order in which they are applied: VIEW or UENV:VIEW
     node_cpus: tuple[int, ...] = ()  # of all nodes, for `mpiexec` in the script: on the first of several nodes only
     container: ContainerOrder | None = None
+    no_defaults: bool = False  # nothing is mounted that was not asked for: no home in containers, no /scratch/local
     scratch_mb: int = 0  # size of the run's scratch directory; 0 = as large as the disk has room
     output_prefix: str = ""  # below which the object store has the run's output; empty from servers of 0.1.0
     upload_grant: str = ""  # lets this node store output below `output_prefix` by requests that servers sign

@@ -23,3 +23,4 @@ class StageOutOrder(Struct, frozen=True, kw_only=True, gc=False):
     source: str  # relative to the scratch directory
     target: str
     grant: str = ""  # lets the node upload what lies below a target in a bucket, by requests that servers sign
+    made: bool = False  # the node makes the directory, which the work knows as LATTICE_OUTPUT

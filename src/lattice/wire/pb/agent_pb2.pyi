@@ -535,7 +535,7 @@ class LogTold(_message.Message):
     def __init__(self, ticket: _Optional[int] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster", "upload_grant", "holds", "memory_policy", "same_numa", "awaits")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission", "images", "views", "node_cpus", "container", "scratch_mb", "no_defaults", "output_prefix", "exposes", "checkpoint", "data", "stage_out", "instance", "restart", "drain_s", "probes", "telemetry", "vcluster", "upload_grant", "holds", "memory_policy", "same_numa", "awaits")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -575,6 +575,7 @@ class StartRun(_message.Message):
     NODE_CPUS_FIELD_NUMBER: _ClassVar[int]
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_MB_FIELD_NUMBER: _ClassVar[int]
+    NO_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_PREFIX_FIELD_NUMBER: _ClassVar[int]
     EXPOSES_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -623,6 +624,7 @@ class StartRun(_message.Message):
     node_cpus: _containers.RepeatedScalarFieldContainer[int]
     container: Container
     scratch_mb: int
+    no_defaults: bool
     output_prefix: str
     exposes: _containers.RepeatedCompositeFieldContainer[NamedPort]
     checkpoint: CheckpointSetup
@@ -639,7 +641,7 @@ class StartRun(_message.Message):
     memory_policy: str
     same_numa: bool
     awaits: bool
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ..., upload_grant: _Optional[str] = ..., holds: _Optional[bool] = ..., memory_policy: _Optional[str] = ..., same_numa: _Optional[bool] = ..., awaits: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ..., images: _Optional[_Iterable[_Union[Image, _Mapping]]] = ..., views: _Optional[_Iterable[str]] = ..., node_cpus: _Optional[_Iterable[int]] = ..., container: _Optional[_Union[Container, _Mapping]] = ..., scratch_mb: _Optional[int] = ..., no_defaults: _Optional[bool] = ..., output_prefix: _Optional[str] = ..., exposes: _Optional[_Iterable[_Union[NamedPort, _Mapping]]] = ..., checkpoint: _Optional[_Union[CheckpointSetup, _Mapping]] = ..., data: _Optional[_Iterable[_Union[RunData, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[RunStageOut, _Mapping]]] = ..., instance: _Optional[int] = ..., restart: _Optional[str] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[Probe, _Mapping]]] = ..., telemetry: _Optional[_Union[RunMode, _Mapping]] = ..., vcluster: _Optional[str] = ..., upload_grant: _Optional[str] = ..., holds: _Optional[bool] = ..., memory_policy: _Optional[str] = ..., same_numa: _Optional[bool] = ..., awaits: _Optional[bool] = ...) -> None: ...
 
 class NamedPort(_message.Message):
     __slots__ = ("name", "port")
@@ -666,14 +668,16 @@ class RunData(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., writable: _Optional[bool] = ..., hot: _Optional[bool] = ..., folder: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RunStageOut(_message.Message):
-    __slots__ = ("source", "target", "grant")
+    __slots__ = ("source", "target", "grant", "made")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     GRANT_FIELD_NUMBER: _ClassVar[int]
+    MADE_FIELD_NUMBER: _ClassVar[int]
     source: str
     target: str
     grant: str
-    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+    made: bool
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., grant: _Optional[str] = ..., made: _Optional[bool] = ...) -> None: ...
 
 class RunMode(_message.Message):
     __slots__ = ("mode", "interval_ms", "left_s")

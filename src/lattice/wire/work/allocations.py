@@ -66,6 +66,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     views: tuple[str, ...] = ()
     container: ContainerOrder | None = None
     scratch_mb: int = 0
+    no_defaults: bool = False
     data: tuple[DataOrder, ...] = ()  # as it was asked for; which copy is used is in the allocation
     stage_out: tuple[StageOutOrder, ...] = ()
     drain_s: float = 0.0  # of a service

@@ -8,13 +8,16 @@ import re
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lattice.ports.nodes.agents import ContainerOrder
 from lattice.ports.nodes.data import BUCKET, ID, NODE, DataOrder, StageOutOrder
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument
 
 MAX_MOUNTS = 16
+OUTPUT = "output"  # in the scratch directory: what the work finds as LATTICE_OUTPUT
 MAX_PATH = 1024
 SCHEMES = ("file", "s3", "nfs")
 FILE, NFS = "file://", "nfs://"
@@ -54,8 +57,8 @@ class DataRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     mounts: list[DataMount] = []
     stage_out: list[StageOut] = []
     scratch_per_node: Short | int = ""  # as `scratch`
-    defaults: bool = True  # home and scratch directory; without them is not supported
-    output: str = ""  # not supported
+    defaults: bool = True  # home in containers, and /scratch/local/ID
+    output: Argument = ""  # where what is left in $LATTICE_OUTPUT goes
 
 
 NO_DATA = DataRequest()
@@ -63,14 +66,6 @@ NO_DATA = DataRequest()
 
 def read_mounts(wanted: DataRequest) -> tuple[DataOrder, ...]:
     """Raises BadField for the first that cannot be."""
-    if not wanted.defaults:
-        raise BadField(
-            "data.defaults", "work without its home and scratch directory is not supported", hint="leave it out"
-        )
-    if wanted.output:
-        raise BadField(
-            "data.output", "is not supported by this version of Lattice", hint="use stage_out, or write to a mount"
-        )
     if len(wanted.mounts) > MAX_MOUNTS:
         raise BadField("data.mounts", "are too many", current=str(len(wanted.mounts)), limit=str(MAX_MOUNTS))
     found = tuple(_mount(each, f"data.mounts[{place}]") for place, each in enumerate(wanted.mounts))
@@ -94,7 +89,11 @@ def read_mounts(wanted: DataRequest) -> tuple[DataOrder, ...]:
 def read_stage_out(wanted: DataRequest) -> tuple[StageOutOrder, ...]:
     if len(wanted.stage_out) > MAX_MOUNTS:
         raise BadField("data.stage_out", "are too many", current=str(len(wanted.stage_out)), limit=str(MAX_MOUNTS))
-    return tuple(_stage_out(each, f"data.stage_out[{place}]") for place, each in enumerate(wanted.stage_out))
+    found = [_stage_out(each, f"data.stage_out[{place}]") for place, each in enumerate(wanted.stage_out)]
+    if wanted.output:
+        output = _stage_out(StageOut(source=OUTPUT, target=wanted.output), "data.output")
+        found.append(replace(output, made=True))
+    return tuple(found)
 
 
 def check_shared_targets(orders: tuple[StageOutOrder, ...], *, is_service: bool, per_node: bool, tasks: bool) -> None:
@@ -107,6 +106,11 @@ def check_shared_targets(orders: tuple[StageOutOrder, ...], *, is_service: bool,
             raise BadField(field, "every node would write to the same place", hint=f"put {NODE} into the target")
         if tasks and ID not in each.target:
             raise BadField(field, "every task would write to the same place", hint=f"put {ID} into the target")
+
+
+def with_home(container: ContainerOrder | None, wanted: DataRequest) -> ContainerOrder | None:
+    """The container as the defaults want it: with the home directory, or without."""
+    return container if container is None or wanted.defaults else replace(container, no_home=True)
 
 
 def _mount(wanted: DataMount, field: str) -> DataOrder:

@@ -49,6 +49,7 @@ from lattice.wire.work.data import (
     check_shared_targets,
     read_mounts,
     read_stage_out,
+    with_home,
 )
 from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
@@ -424,9 +425,10 @@ def work_of(wanted: Submission, images: Images) -> Work:
         umask=_umask(wanted.umask),
         images=images.images,
         views=images.views,
-        container=images.container,
+        container=with_home(images.container, wanted.data),
         scratch_mb=_scratch_mb(wanted),
         memory_policy=check_policy(wanted.resources.constraints.memory_policy),
+        no_defaults=not wanted.data.defaults,
         data=read_mounts(wanted.data),
         stage_out=read_stage_out(wanted.data),
         drain_s=drain_s(wanted.drain, wanted.lifecycle.type),

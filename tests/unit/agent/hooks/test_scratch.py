@@ -11,6 +11,7 @@ from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
 from lattice.agent.hooks.scratch import ScratchHook, scratch_features
 from lattice.agent.removal import remove_tree
 from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.ports.nodes.data import StageOutOrder
 from tests.conftest import require_program
 
 KEY = RunKey(7, 1)
@@ -152,3 +153,33 @@ def deep(folder: Path) -> None:
         os.close(fd)
         fd = below
     os.close(fd)
+
+
+def with_defaults(root: Path, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of several kinds
+    request: dict[str, Any] = {"env": {}, "uid": os.getuid(), "gid": os.getgid()}
+    order = StartOrder(key=KEY, allocation_id="a7", **fields)
+    launch = Launch(order=order, request=request, leave=lambda left: None, can_mount=lambda: True)
+    asyncio.run(ScratchHook(root, 8).prepare(launch))
+    return request
+
+
+@pytest.mark.root
+def test_the_directory_has_a_name_that_work_may_rely_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, root = tmp_path / "scratch" / "local", tmp_path / "root"
+    monkeypatch.setattr("lattice.agent.hooks.scratch.LOCAL", local)
+    assert with_defaults(root)["mounts"] == [
+        {"kind": "empty", "target": str(local), "source": ""},
+        {"kind": "bind", "target": f"{local}/a7", "source": str(root / "7.1")},
+    ]
+    assert "mounts" not in with_defaults(root, no_defaults=True)
+    (local / "of-the-site").mkdir()
+    assert "mounts" not in with_defaults(root)
+    monkeypatch.setattr("lattice.agent.hooks.scratch.LOCAL", root)
+    assert "mounts" not in with_defaults(root)
+
+
+def test_output_is_made_for_the_work(tmp_path: Path) -> None:
+    out = StageOutOrder(source="output", target="file:///warm/out", made=True)
+    assert with_defaults(tmp_path, stage_out=(out,))["env"]["LATTICE_OUTPUT"] == str(tmp_path / "7.1" / "output")
+    assert (tmp_path / "7.1" / "output").is_dir()
+    assert "LATTICE_OUTPUT" not in with_defaults(tmp_path)["env"]
