@@ -37,7 +37,7 @@ from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
 from bench.replaying import replay_lending, replay_preempting, replay_quality, replay_speed
 from bench.restarting import recovery, restart
-from bench.running import short_rate, start_latency
+from bench.running import share_start_latency, short_rate, start_latency
 from bench.services import service_gateway
 from bench.slurm import sbatch_command
 from bench.staging import staging
@@ -59,6 +59,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "submit-latency": submit_latency,
     "grpc-rate": grpc_rate,
     "start-latency": start_latency,
+    "share-start": share_start_latency,
     "short-rate": short_rate,
     "forwarding": forwarding,
     "start-beside-tunnel": starts_beside_tunnel,

@@ -34,6 +34,7 @@ FIGURES = (
     Figure("grpc_batch_rate", "the same, 64 in one call", "/s", 1500, at_least=True),
     Figure("start_p50_ms", "submission sent to process started, idle cluster, p50", "ms", 100, 50),
     Figure("start_p99_ms", "submission sent to process started, idle cluster, p99", "ms", 300),
+    Figure("share_start_p50_ms", "the same for a share of a node with all limits, p50", "ms", 30, 15),
     Figure("short_rate", "500 one-node allocations of `true` on 4 nodes", "/s", 150, 300, at_least=True),
     Figure("forward_mb_s", "200 MB through `lattice forward`", "MB/s", 100, 300, at_least=True),
     Figure("start_beside_tunnel", "submission to process p99 beside a forward at full speed, times idle", "x", 3, 1.5),

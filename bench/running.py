@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.cluster import client_of, percentile, start_cluster, wait_until
 from lattice.testing import LocalCluster
 from lattice_sdk import Client, Submission
+from lattice_sdk.models.records import ResourceRequest
 
 STARTS = 60
 SHORT = 500
@@ -20,11 +21,22 @@ def start_latency() -> dict[str, float]:
     return {"start_p50_ms": percentile(times, 0.5), "start_p99_ms": percentile(times, 0.99)}
 
 
-def _one_start(cluster: LocalCluster, client: Client, count: int) -> float:
+def share_start_latency() -> dict[str, float]:
+    """The same for a share of a node, under every limit that the node has. It has to be root's."""
+    with start_cluster(nodes=2) as cluster, client_of(cluster) as client:
+        if any("confined" not in node["features"] for node in cluster.nodes().values()):
+            raise AssertionError("these nodes do not enforce every limit: run this as root, with control groups")
+        cluster.put("/vclusters/default", {"node_sharing": "shared"})
+        share = ResourceRequest(cpus=1, memory="64M")
+        times = [_one_start(cluster, client, count, share) for count in range(STARTS)]
+    return {"share_start_p50_ms": percentile(times, 0.5)}
+
+
+def _one_start(cluster: LocalCluster, client: Client, count: int, resources: ResourceRequest | None = None) -> float:
     stamp = Path(cluster.directory) / f"stamp{count}"
     script = f'echo "$EPOCHREALTIME" > {stamp}.new && mv {stamp}.new {stamp}'
     sent = time.time()
-    allocation = client.submit(Submission(entrypoint=["bash", "-c", script]))
+    allocation = client.submit(Submission(entrypoint=["bash", "-c", script], resources=resources or ResourceRequest()))
     wait_until(stamp.exists, 10, f"start {count}")
     client.wait(allocation.id, timeout=10)
     return (float(stamp.read_text()) - sent) * 1000
