@@ -1,6 +1,8 @@
 """A service that follows a figure of its own through a real time-series store, and keeps its size when the store is killed."""
 
 import getpass
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -115,8 +117,11 @@ def site(tmp_path: Path) -> Iterator[Site]:
             yield Site(cluster, store)
         finally:
             for agent in agents:
-                agent.terminate()
-                agent.wait(30)
+                agent.kill()
+                agent.wait()
+            # Shims outlive their agents, and here nobody else ends them.
+            for file in tmp_path.glob("w*/shim.pid"):
+                os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 def test_it_follows_its_own_figure_and_keeps_its_size_without_the_store(site: Site, tmp_path: Path) -> None:
