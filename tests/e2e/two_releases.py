@@ -25,7 +25,7 @@ for word in "$@"; do
     last=$word
 done
 release=$(cat {folder}/wanted/$name 2>/dev/null || echo {before})
-exec {folder}/$release/bin/python {folder}/$release/{role}.py "$@"
+exec {folder}/$release/bin/python {folder}/$release/lattice-{role} "$@"
 """
 # A process that its release starts by the interpreter alone (the shim) stays with it; what it starts by name gets the choice.
 _MAIN = """\
@@ -75,7 +75,7 @@ class TwoReleases:
                 about.mkdir()
                 (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {BEFORE}\n")
         for role, module in _MODULES[release].items():
-            (place / f"{role}.py").write_text(_MAIN.format(role=role, module=module))
+            (place / f"lattice-{role}").write_text(_MAIN.format(role=role, module=module))
             program = place / "bin" / f"lattice-{role}"
             program.write_text(_PROGRAM.format(role=role, folder=self.folder, before=BEFORE))
             program.chmod(0o755)
