@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from lattice.testing import LocalCluster, eventually
 from lattice.testing.local_cluster import Json
 
 pytestmark = pytest.mark.e2e
+
+OUTAGE_S = 30.0
 
 # Says who it is, then serves for ever.
 SERVE = "echo $$ > {folder}/$LATTICE_NODE_ID.new; mv {folder}/$LATTICE_NODE_ID.new {folder}/$LATTICE_NODE_ID; exec sleep 600"
@@ -47,11 +50,13 @@ class Service:
         file = self.folder / node
         return file.read_text().strip() if file.exists() else ""
 
-    def kill(self, node: str) -> None:
-        """Kills the instance and returns when another one runs in its place."""
+    def kill(self, node: str) -> float:
+        """Kills the instance and returns when another one runs in its place, with the seconds that this took."""
         old = self.pid(node)
+        began = time.monotonic()
         os.kill(old, signal.SIGKILL)
         eventually(lambda: self.pid(node) != old, f"another process on {node}", within_s=30)
+        return time.monotonic() - began
 
 
 @pytest.fixture
@@ -79,14 +84,21 @@ def test_an_instance_that_is_killed_restarts_where_it_was_and_the_others_go_on(s
     assert "last ended by signal 9" in sheet
 
 
-def test_instances_restart_without_a_server_and_the_count_is_right_afterwards(service: Service) -> None:
-    node = service.view()["instances"][0]["node"]
+def test_instances_restart_and_back_off_without_a_server_and_the_counts_are_right_afterwards(service: Service) -> None:
+    nodes = [each["node"] for each in service.view()["instances"]]
     with service.cluster.stopped("server"):
-        for _ in range(3):
-            service.kill(node)
-    eventually(lambda: service.instance(node)["restarts"] == 3, "three restarts are known", within_s=60)
-    assert service.cluster.allocation(service.id)["state"] == "Running"
-    assert service.view()["restarts"] == 3
+        over = time.monotonic() + OUTAGE_S
+        took = [service.kill(node) for _ in range(4) for node in nodes]  # one more, and an instance would have to move
+        time.sleep(max(0.0, over - time.monotonic()))  # an outage lasts, whatever restarts meanwhile
+    assert min(took[-2:]) > 3.0, "the fourth restart waits for 4 s"
+    counts = dict.fromkeys(nodes, 4)
+    eventually(
+        lambda: {node: service.instance(node)["restarts"] for node in nodes} == counts, "all is known", within_s=60
+    )
+    eventually(lambda: service.view()["ready"] == 2, "both are ready", within_s=60)
+    seen = service.cluster.allocation(service.id)
+    assert (seen["state"], seen["run"], seen["requeue_count"]) == ("Running", 1, 0)
+    assert (service.view()["restarts"], sorted(seen["nodes"])) == (8, sorted(nodes))
 
 
 def test_a_restart_survives_the_agent(service: Service) -> None:
