@@ -270,7 +270,6 @@ async def test_a_container_image_is_refused_where_no_node_has_a_runtime_wherever
     [
         ({"intent": "train"}, "intent"),
         ({"connectivity": {}}, "connectivity"),
-        ({"data": {"output": "/out"}}, "data.output"),
     ],
 )
 def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
@@ -283,23 +282,9 @@ def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: 
     check()
 
 
-REFUSED_OVER_GRPC: list[tuple[dict[str, Any], str]] = [
-    ({"data": {"output": "/out"}}, "data.output"),
-]
-
-
 @in_world
-async def test_what_is_not_done_yet_is_refused_over_grpc_too(world: World) -> None:
-    """Work that the wire has no field for cannot be asked of it at all."""
+async def test_grpc_has_no_field_for_what_is_not_done_yet(world: World) -> None:
     async with grpc_of(world.services) as channel:
-        for fields, named in REFUSED_OVER_GRPC:
-            work = {"entrypoint": ["true"], **fields}
-            for operation, body in (("submit", work), ("submit_dag", {"allocations": [{"id": "a", **work}]})):
-                answer = await ask(channel, operation, body, token=world.alice)
-                assert answer.error is not None, (operation, fields)
-                text = answer.error["message"]
-                assert (named in text, "not supported" in text) == (True, True), text
-        assert world.state.allocations == {}
         group = await ask(channel, "submit", {"entrypoint": ["true"], "tasks": "0-3%2"}, token=world.alice)
         assert (group.error, world.state.groups[1].size, world.state.groups[1].concurrency) == (None, 4, 2)
     published = {*message_of("SubmitRequest", {}).DESCRIPTOR.fields_by_name}
