@@ -40,7 +40,7 @@ from bench.restarting import recovery, restart
 from bench.running import share_start_latency, short_rate, start_latency
 from bench.services import service_gateway
 from bench.slurm import sbatch_command
-from bench.staging import staging
+from bench.staging import staging, staging_server
 from bench.submitting import submit_latency, submit_rate
 from bench.telemetry import (
     closer_look,
@@ -64,6 +64,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "forwarding": forwarding,
     "start-beside-tunnel": starts_beside_tunnel,
     "staging": staging,
+    "staging-server": staging_server,
     "service-gateway": service_gateway,
     "service-instances": service_instances,
     "service-registry": service_registry,

@@ -41,6 +41,7 @@ FIGURES = (
     Figure("staging_large", "staging 64 x 16 MiB: bytes/s against `cp -r`", "x", 0.5, 0.9, at_least=True),
     Figure("staging_small", "staging 10,000 x 4 KiB: bytes/s against `cp -r`", "x", 0.3, 0.6, at_least=True),
     Figure("staging_s3", "1 GiB from S3: time against boto3's transfer", "x", 1.2, 1.0),
+    Figure("staging_server_cpu", "server with 10,000 waiting for data and a busy mover: CPU of a core", "%", 5, 2),
     Figure("hot_start_added_ms", "start of work whose data is hot: what the data adds, p50", "ms", 30, 10),
     Figure("gateway_rate", "requests of 1 kB through the gateway, 32 clients", "/s", 800, 2500, at_least=True),
     Figure("gateway_added_ms", "one request of 1 kB at a time: what the gateway adds, p50", "ms", 5, 2),

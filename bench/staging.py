@@ -9,16 +9,20 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bench.cluster import percentile, start_cluster
+from bench.cluster import client_of, cpu_seconds, percentile, start_cluster
 from lattice.integrations.directory.source import DirectorySource
 from lattice.integrations.s3.source import BucketSource
 from lattice.mover.tier import HotTier
 from lattice.ports.data.sources import Source
 from lattice.testing import LocalCluster
+from lattice_sdk import Submission
+from lattice_sdk.data.models import DataMount, DataRequest
 
 TRIES = 3
 STARTS = 40
 OBJECT = 1 << 30
+WAITING, MEASURED_S = 10_000, 30
+SOURCES, FILES, SOURCE_BYTES, BANDWIDTH = 200, 10, 5_000_000, 8_000_000
 # Another process, as the mover is one: a server in the same interpreter would share its lock.
 _BOTO = """
 import sys, time, boto3
@@ -39,6 +43,35 @@ def staging() -> dict[str, float]:
         large, small = _against_cp(place, 64, 16 << 20), _against_cp(place, 10_000, 4096)
         from_s3 = _against_boto(place)
     return {"staging_large": large, "staging_small": small, "staging_s3": from_s3, "hot_start_added_ms": _added_ms()}
+
+
+def staging_server() -> dict[str, float]:
+    """The server while 10,000 allocations wait for data, and a mover copies all the time."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        sources = [Path(folder, f"set{number:03d}") for number in range(SOURCES)]
+        for source in sources:
+            _fill(source, FILES, SOURCE_BYTES // FILES)
+        settings = {
+            "data.tiers.warm": f'[{{"url": "file://{folder}"}}]',
+            "data.tiers.hot.bandwidth": str(BANDWIDTH),
+            "data.tiers.hot.size": str(4 * SOURCES * SOURCE_BYTES),
+        }
+        with start_cluster(nodes=0, **settings) as cluster, client_of(cluster) as client:
+            cluster.put("/settings/staging.bandwidth", {"value": "1"})
+            for number in range(WAITING):
+                mount = DataMount(source=f"file://{sources[number % SOURCES]}", target="/data/set", tier_hint="hot")
+                client.submit(Submission(entrypoint=["true"], data=DataRequest(mounts=[mount])))
+            (server,) = [process.pid for process in cluster.file.of_role("server")]
+            before, begun, copied = cpu_seconds(server), time.monotonic(), _copied(cluster)
+            time.sleep(MEASURED_S)
+            used = 100 * (cpu_seconds(server) - before) / (time.monotonic() - begun)
+            if not copied < _copied(cluster) < SOURCES:
+                raise AssertionError("the mover was not busy all the time")
+            return {"staging_server_cpu": used}
+
+
+def _copied(cluster: LocalCluster) -> int:
+    return sum(each["state"] == "ready" for each in cluster.get("/data?limit=1000")["items"])
 
 
 def _fill(folder: Path, files: int, size: int) -> None:
@@ -117,6 +150,6 @@ def _added_ms() -> float:
 
 def _start_ms(cluster: LocalCluster, **fields: object) -> float:
     began = time.time()
-    made = cluster.submit(["/bin/sh", "-c", "date +%s.%N"], cwd="/", **fields)  # type: ignore[arg-type]
+    made = cluster.submit(["/bin/sh", "-c", "date +%s.%N"], cwd="/", **fields)
     cluster.wait_end(made["id"])
     return (float(cluster.logs(made["id"])) - began) * 1000
