@@ -63,3 +63,16 @@ def test_congestion_of_the_network_is_the_mean_of_what_nodes_say_of_themselves()
     assert figures.congestion() == 0.4, "what is two windows old is not known"
     clock.s += FRESH_S
     assert figures.congestion() is None
+
+
+def test_storage_is_what_runs_read_and_write_on_all_their_nodes() -> None:
+    clock = Clock()
+    figures = ReportedFigures(clock)
+    figures.take("n1", told(7, io_read_bytes=1e9, io_write_bytes=2e9))
+    figures.take("n2", told(7, io_write_bytes=1e9))
+    figures.take("n2", told(8, cpu_utilization=1.0))
+    assert figures.storage_gbps() == {7: 4.0}
+    clock.s += FRESH_S / 2
+    figures.take("n1", told(9, io_read_bytes=1e9))
+    clock.s += FRESH_S / 2 + 1
+    assert figures.storage_gbps() == {9: 1.0}

@@ -12,6 +12,8 @@ from lattice.ports.nodes.telemetry import NodeFigures
 
 FRESH_S = 2 * WINDOW_MS / 1000
 MAX_ENTRIES = 200_000
+STORAGE_EVERY_S = 5.0
+STORAGE_METRICS = ("io_read_bytes", "io_write_bytes")
 
 
 class ReportedFigures:
@@ -22,6 +24,8 @@ class ReportedFigures:
         self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
         self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
         self._congestion: dict[str, tuple[float, float]] = {}  # by node: when, and from 0 to 1
+        self._storage: dict[int, float] = {}
+        self._storage_due_s = 0.0
 
     def take(self, node: str, told: NodeFigures) -> None:
         """What a node says; what it said before of the same run is forgotten."""
@@ -76,6 +80,19 @@ class ReportedFigures:
         if not self._congestion:
             return None
         return sum(value for _, value in self._congestion.values()) / len(self._congestion)
+
+    def storage_gbps(self) -> Mapping[int, float]:
+        """What each allocation reads and writes now, on all its nodes; looked up anew every few seconds."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._storage_due_s:
+            self._storage_due_s = now_s + STORAGE_EVERY_S
+            found: dict[int, float] = {}
+            for (number, _, _), (at_s, figures) in self._runs.items():
+                used = sum(figures.get(metric, 0.0) for metric in STORAGE_METRICS)
+                if used > 0 and self._is_fresh(at_s):
+                    found[number] = found.get(number, 0.0) + used / 1e9
+            self._storage = found
+        return self._storage
 
     def _is_fresh(self, at_s: float) -> bool:
         return self._clock.monotonic_s() - at_s <= FRESH_S

@@ -134,6 +134,7 @@ class Scheduling:
         checkpoint_minutes: Callable[[], Mapping[int, float]] = dict,
         budgets: Callable[[], Mapping[str, Remaining]] = dict,
         congestion: Callable[[], float | None] = lambda: None,
+        storage_gbps: Callable[[], Mapping[int, float]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -147,6 +148,7 @@ class Scheduling:
         self._checkpoint_minutes = checkpoint_minutes
         self._budgets = budgets
         self._congestion = congestion
+        self._storage_gbps = storage_gbps
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -284,6 +286,7 @@ class Scheduling:
         return Signals(
             energy_price=self._energy_price(now),
             congestion=self._congestion(),
+            storage_gbps=self._storage_gbps(),
             fingerprints=known.fingerprints,
             drifted=known.drifted,
             excluded=known.excluded,

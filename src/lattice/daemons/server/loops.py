@@ -149,7 +149,7 @@ class Loops:
             self.inventories.gpu_fitness,
             lambda: self.staging.readiness(),
             self.checkpoint_broker.minutes,
-            *(self.budgets.remaining if self.budgets else dict, self.figures.congestion),
+            *(self.budgets.remaining if self.budgets else dict, self.figures.congestion, self.figures.storage_gbps),
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)

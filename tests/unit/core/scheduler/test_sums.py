@@ -2,6 +2,7 @@
 
 from lattice.core.machine.commands import ConfirmNode, RegisterNode, SetSetting
 from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
@@ -56,6 +57,20 @@ def test_storage_bandwidth_is_shared_out() -> None:
     text = reason(plan, second)
     assert text == "waiting for storage bandwidth: 6 of 10 GB/s in use, 6 requested"
     assert {kept.number: kept.start_at for kept in world.plan().reservations} == {second: world.now + HOUR}
+
+
+def test_storage_that_running_work_was_seen_to_use_is_not_given_away() -> None:
+    world = powered_world(0)
+    world.do(SetSetting(key="scheduler.storage_bandwidth_gbps", value="10"))
+    quiet, modest = world.submit(), world.submit(Request(storage_gbps=2))
+    world.run_cycle()
+    for number in (quiet, modest):
+        world.report_running(number)
+    world.cycle.signals = Signals(storage_gbps={quiet: 5.0, modest: 1.0, 999: 50.0})
+    large = world.submit(Request(storage_gbps=4))
+    assert reason(world.plan(), large) == "waiting for storage bandwidth: 7 of 10 GB/s in use, 4 requested"
+    world.cycle.signals = Signals(storage_gbps={quiet: 3.0})
+    assert list(nodes_of(world.run_cycle())) == [large]
 
 
 def test_a_promise_is_not_lost_to_work_that_takes_the_last_of_the_power() -> None:

@@ -32,7 +32,9 @@ SETTINGS: dict[str, Setting] = {
     "scheduler.budget_period_days": Setting(kind="count", default="90", help="days of the rolling budget window"),
     "scheduler.power_budget_w": Setting(kind="count", default="0", help="watts that busy nodes may draw, 0 = no limit"),
     "scheduler.storage_bandwidth_gbps": Setting(
-        kind="seconds", default="0", help="storage bandwidth that running work may ask for, 0 = no limit"
+        kind="seconds",
+        default="0",
+        help="storage bandwidth that running work may ask for or use before more that asks for some starts, 0 = no limit",
     ),
     "scheduler.trace_capture": Setting(kind="bool", default="false", help="write a trace of submissions and ends"),
     "scheduling.max_dag_size": Setting(kind="count", default="1000", help="allocations that one DAG may have"),

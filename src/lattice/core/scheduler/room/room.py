@@ -97,6 +97,7 @@ class Room:
         self._memory_needs: dict[tuple[int, int], Ints] = {}
         # Sums over the machine, charged by `take` and `keep`, given back by `release` and `evict`; None = no limit.
         self.power = self._power_sum() if snapshot.budgets.power_w else None
+        self._storage_mbps = self._storage_used()
         self.storage = self._storage_sum() if snapshot.budgets.storage_gbps else None
         # Every write to a column above is saved here first.
         self._journal = Journal()
@@ -319,7 +320,7 @@ class Room:
             for row in rows[left[rows] < until[rows]].tolist():
                 self.power.take(int(left[row]), int(until[row]), -int(power_w[row]))
         if self.storage is not None:
-            mbps, ends = self.snapshot.held["storage_mbps"][gone], self._ends()[gone]
+            mbps, ends = self._storage_mbps[gone], self._ends()[gone]
             for amount, end in zip(mbps.tolist(), ends.tolist(), strict=True):
                 self.storage.take(self.now, end, -amount)
 
@@ -386,9 +387,21 @@ class Room:
         return Sum(self.snapshot.budgets.power_w, self.now, end[busy], nodes.kind_table.power_w[nodes.kind[busy]])
 
     def _storage_sum(self) -> Sum:
-        held = self.snapshot.held
         limit = round(self.snapshot.budgets.storage_gbps * 1000)
-        return Sum(limit, self.now, self._ends(), held["storage_mbps"].astype(np.int64))
+        return Sum(limit, self.now, self._ends(), self._storage_mbps)
+
+    def _storage_used(self) -> Ints:
+        """By row of `held` what work asked for or, if that is more, was seen to use; all of it on one row of the work."""
+        held, seen = self.snapshot.held, self.snapshot.signals.storage_gbps
+        used: Ints = held["storage_mbps"].astype(np.int64)
+        if seen and self.snapshot.budgets.storage_gbps:
+            # Where work asked for some, the row that says so comes first of all of its rows.
+            order = np.lexsort((-used, held["number"]))
+            numbers, first = np.unique(held["number"][order], return_index=True)
+            rows = order[first]
+            measured = np.array([seen.get(number, 0.0) * 1000 for number in numbers.tolist()])
+            used[rows] = np.maximum(used[rows], measured.round().astype(np.int64))
+        return used
 
     # the machine ahead
 
