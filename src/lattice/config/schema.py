@@ -512,6 +512,9 @@ class DataSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     # folders below which users may have data mounted; nodes have --data-targets
     targets: list[str] = field(default_factory=lambda: ["/data", "/datasets", "/input", "/mnt", "/workspace"])
     mover_timeout: Period = 15.0  # a mover that is silent for this long has lost its copies to others
+    # where what work leaves in $LATTICE_OUTPUT goes unless it says so itself, such as s3://results/{tenant}/{project}/{id}; {id} is needed,
+    # {user} and {node} are known too, nodes need a scratch directory; empty = nowhere
+    output: Annotated[str, Meta(pattern=r"^((file://|s3://)[^\s]*\{id\}[^\s]*)?$")] = ""
 
 
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,13 +5,23 @@ from typing import Any
 
 import pytest
 from msgspec import convert
+from msgspec.structs import replace
 
 from lattice.api.operations.data import retention
 from lattice.control.data.staging import Staging, StagingSettings
-from lattice.core.machine.commands import ClaimCopy, ConfirmNode, RaiseLevel, RegisterNode, ReportCopy, SettleData
+from lattice.core.machine.commands import (
+    ClaimCopy,
+    ConfirmNode,
+    RaiseLevel,
+    RegisterNode,
+    ReportCopy,
+    SettleData,
+    SetVcluster,
+)
 from lattice.core.machine.levels import NEWEST
 from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.data.tiers import DataTiers, WarmTier
 from lattice.wire.files.retained import Retained, ended_name, write
 from lattice.wire.text.problems import BadField
@@ -99,6 +109,60 @@ def test_output_and_defaults_reach_the_node() -> None:
     assert not work_of(convert(body(), Submission), NO_IMAGES).no_defaults
     with pytest.raises(BadField):
         work_of(convert(body(output="relative"), Submission), NO_IMAGES)
+
+
+async def with_site_output(world: World, pattern: str, *more: WarmTier) -> None:
+    await staged(world)
+    tiers = world.services.tiers
+    world.services.tiers = replace(tiers, output=pattern, warm=(*tiers.warm, *more))
+    features = ("stage_out", "stage_out_s3", "data")
+    await world.replica.propose(
+        RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096, features=features)), actor="test"
+    )
+    await world.replica.propose(ConfirmNode(node="n1"), actor="test")
+
+
+async def outputs(world: World, **more: Any) -> list[str]:  # noqa: ANN401 - fields of several kinds
+    made = await world.call("POST", "/allocations", {"entrypoint": "true", **more}, token=world.alice)
+    assert made.status == 201, made.json()
+    found = await world.call("GET", f"/allocations/{made.json()['id']}?details=true", token=world.alice)
+    return [each["target"] for each in found.json()["details"].get("stage_out", [])]
+
+
+@in_world
+async def test_output_goes_where_the_site_says_unless_work_says_otherwise(world: World) -> None:
+    await with_site_output(world, "file:///warm/out/{tenant}/{project}/{user}/{id}")
+    assert await outputs(world) == ["file:///warm/out/default/-/alice/{id}"]
+    assert await outputs(world, project="../a b") == ["file:///warm/out/default/_a_b/alice/{id}"]
+    assert await outputs(world, per_node=True) == ["file:///warm/out/default/-/alice/{id}/{node}"]
+    assert await outputs(world, tasks="0-3") == ["file:///warm/out/default/-/alice/{id}"]
+    assert await outputs(world, data={"output": "/warm/own/{id}"}) == ["file:///warm/own/{id}"]
+    assert await outputs(world, data={"defaults": False}) == []
+    assert await outputs(world, lifecycle={"type": "unbounded"}) == []
+
+
+@in_world
+async def test_a_tenant_that_may_not_use_the_tier_has_no_output_by_default(world: World) -> None:
+    await with_site_output(world, "s3://secret-bucket/{id}")
+    assert await outputs(world) == []
+
+
+@in_world
+async def test_sensitive_work_writes_to_no_tier_that_others_may_use(world: World) -> None:
+    own = WarmTier(url="file:///ward", tenants=("default",))
+    await with_site_output(world, "file:///warm/{id}", own)
+    ward = Vcluster(name="ward", scheduler=SENSITIVE, default_walltime_s=60)
+    await world.replica.propose(SetVcluster(vcluster=ward, create=True), actor="test")
+    assert await outputs(world, vcluster="ward") == []
+    shared = {"stage_out": [{"source": "results", "target": "/warm/{id}"}]}
+    mounted = {"mounts": [{**MOUNT, "tier_hint": "direct", "access": "rw"}]}
+    for data in (shared, mounted, {"output": "/warm/{id}"}):
+        request = {"entrypoint": "true", "vcluster": "ward", "data": data}
+        refused = await world.call("POST", "/allocations", request, token=world.alice)
+        assert refused.status == 400, refused.json()
+        assert "sensitive work, which writes to no shared tier" in refused.error["message"]
+    mine = {"stage_out": [{"source": "results", "target": "/ward/{id}"}]}
+    assert await outputs(world, vcluster="ward", data=mine) == ["file:///ward/{id}"]
 
 
 @in_world

@@ -1,12 +1,14 @@
 """The tiers of a configuration: which are refused, and what plain permissions say of a source."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import (
@@ -37,6 +39,28 @@ def config(hot: str, *warm: str) -> ServerConfig:
 def test_tiers_that_cannot_be_are_refused(hot: str, warm: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         data_tiers(config(hot, warm))
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("file:///elsewhere/{id}", "is in no tier of data.tiers.warm"),
+        ("s3://results/{id}", "writable: true"),
+        ("file:///warm/{who}/{id}", "{who} is not known"),
+        ("file:///warm/../{id}", "has . or .. in its path"),
+    ],
+)
+def test_a_place_for_output_that_cannot_be_is_refused(output: str, words: str) -> None:
+    plain = config("", "file:///warm", "s3://results")
+    data = replace(plain.data, output=output)
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        data_tiers(replace(plain, data=data))
+
+
+def test_a_place_for_output_is_known_to_submissions() -> None:
+    plain = config("", "file:///warm")
+    output = "file:///warm/{tenant}/{project}/{id}"
+    assert data_tiers(replace(plain, data=replace(plain.data, output=output))).output == output
 
 
 def test_a_site_without_tiers_has_none() -> None:

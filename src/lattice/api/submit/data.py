@@ -1,12 +1,69 @@
 """Whether a submission may have the data that it names: known tiers, those of its tenant, and what its user may read."""
 
+from msgspec.structs import replace
+
 from lattice.api.context import Context
 from lattice.api.pacing import in_thread
+from lattice.core.model.site.tenants import SENSITIVE
+from lattice.core.model.work.allocations import Lifecycle
 from lattice.ports.data.tiers import WarmTier
-from lattice.ports.nodes.data import DataOrder
+from lattice.ports.nodes.data import NODE, DataOrder
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.allocations import Work
-from lattice.wire.work.data import NFS
+from lattice.wire.work.data import NFS, read_output
+from lattice.wire.work.submissions import Submission, Submitter
+
+
+def with_output(context: Context, wanted: Submission, by: Submitter) -> Submission:
+    """The submission with the site's place for output, unless it names another one, wants no defaults or has no results."""
+    pattern, data = context.services.tiers.output, wanted.data
+    if not pattern or data.output or not data.defaults or wanted.lifecycle.type is not Lifecycle.BOUNDED:
+        return wanted
+    if not any(_is_below(pattern, tier.url) for tier in _open_tiers(context, by.tenant)):
+        return wanted
+    if _is_sensitive(context, wanted.vcluster or by.vcluster):
+        return wanted
+    target = read_output(pattern, {"tenant": by.tenant, "project": wanted.project, "user": by.account})
+    if wanted.per_node and NODE not in target:
+        target = f"{target}/{NODE}"
+    return replace(wanted, data=replace(data, output=target))
+
+
+def check_sensitive(context: Context, work: Work, vcluster: str, tenant: str) -> None:
+    """Sensitive work writes to no tier that other tenants may use. Raises BadField."""
+    if not _is_sensitive(context, vcluster):
+        return
+    written = {f"data.stage_out[{place}].target": each.target for place, each in enumerate(work.stage_out)}
+    written |= {f"data.mounts[{place}].source": each.source for place, each in enumerate(work.data) if each.writable}
+    for field, place in written.items():
+        if not _owners(context, place, tenant):
+            raise BadField(
+                field,
+                f'vCluster "{vcluster}" is for sensitive work, which writes to no shared tier',
+                current=place,
+                hint="a tier or export that is for named tenants alone, or `defaults: false` if you named none",
+            )
+
+
+def _owners(context: Context, place: str, tenant: str) -> tuple[str, ...]:
+    """The tenants that a tier or export is for; empty = everybody."""
+    tiers = context.services.tiers
+    if place.startswith(NFS):
+        return tuple(tiers.exports.get(place.removeprefix(NFS).partition("/")[0], ()))
+    return next((tier.tenants for tier in _open_tiers(context, tenant) if _is_below(place, tier.url)), ())
+
+
+def _is_sensitive(context: Context, vcluster: str) -> bool:
+    found = context.state.vclusters.get(vcluster)
+    return found is not None and found.scheduler == SENSITIVE
+
+
+def _open_tiers(context: Context, tenant: str) -> list[WarmTier]:
+    return [tier for tier in context.services.tiers.warm if not tier.tenants or tenant in tier.tenants]
+
+
+def _is_below(path: str, url: str) -> bool:
+    return path == url or path.startswith(url.rstrip("/") + "/")
 
 
 async def check_data(context: Context, work: Work, tenant: str, account: str) -> None:
@@ -72,9 +129,9 @@ async def check_source(context: Context, source: str, tenant: str, account: str,
 
 def _tier_of(context: Context, source: str, tenant: str, field: str) -> WarmTier:
     """Names of what belongs to other tenants alone are never shown."""
-    open_to = [tier for tier in context.services.tiers.warm if not tier.tenants or tenant in tier.tenants]
+    open_to = _open_tiers(context, tenant)
     for tier in open_to:
-        if source == tier.url or source.startswith(tier.url.rstrip("/") + "/"):
+        if _is_below(source, tier.url):
             return tier
     known = ", ".join(tier.url for tier in open_to)
     what = "bucket" if source.startswith("s3://") else "tier"

@@ -14,6 +14,8 @@ from lattice.control.data.staging import StagingSettings
 from lattice.daemons.outside.tiers import FILE, S3, bucket_fields, tier_sections
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.data.tiers import DataTiers, WarmTier
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.data import read_output
 
 if TYPE_CHECKING:
     from lattice.integrations.s3.results import ResultBuckets
@@ -42,8 +44,28 @@ def data_tiers(config: ServerConfig) -> DataTiers:
         ),
         exports=_exports(config.data.exports),
         targets=tuple(config.data.targets),
+        output=_output(config),
         why_unreadable=lambda source, account: _why_unreadable(roots, source.removeprefix(FILE), account),
     )
+
+
+def _output(config: ServerConfig) -> str:
+    """Only where results may go at all; whether those of a tenant may is asked for each submission."""
+    output, key = config.data.output, "data.output"
+    if not output:
+        return ""
+    try:
+        read_output(output, {"tenant": "t", "project": "p", "user": "u"})
+    except BadField as problem:
+        raise ConfigError(f"{key}: {problem}") from None
+    for _, tier in tier_sections(config):
+        if output.startswith(tier.url.rstrip("/") + "/"):
+            if isinstance(tier, ColdTierSection):
+                raise ConfigError(f"{key}: {tier.url} is an archive: results do not go there")
+            if tier.url.startswith(S3) and not tier.writable:
+                raise ConfigError(f"{key}: results may not go to {tier.url}; that takes `writable: true` of the tier")
+            return output
+    raise ConfigError(f"{key}: {output} is in no tier of data.tiers.warm")
 
 
 def _exports(sections: Sequence[ExportSection]) -> dict[str, tuple[str, ...]]:

@@ -27,6 +27,7 @@ class DataTiers(Struct, frozen=True, kw_only=True):
     ] = {}  # what users name as nfs://NAME/path, and whose they are; empty = everybody's
     warm: tuple[WarmTier, ...] = ()
     targets: tuple[str, ...] = ()
+    output: str = ""  # where results go of work that does not say it, with {tenant}, {project}, {user}, {id} and {node}
     why_unreadable: Callable[[str, str], str] = lambda source, account: ""
 
 

@@ -5,6 +5,7 @@ Only what can be said of the request alone is judged here; whether a tier or a b
 
 import posixpath
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -32,6 +33,8 @@ _SYSTEM_NAMES = "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin 
 SYSTEM = tuple(f"/{name}" for name in _SYSTEM_NAMES.split())
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._@-]")  # in a name that becomes part of a path
+_WORDS = re.compile(r"\{[^}]*\}")
 
 
 class DataMount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,6 +97,17 @@ def read_stage_out(wanted: DataRequest) -> tuple[StageOutOrder, ...]:
         output = _stage_out(StageOut(source=OUTPUT, target=wanted.output), "data.output")
         found.append(replace(output, made=True))
     return tuple(found)
+
+
+def read_output(pattern: str, names: Mapping[str, str]) -> str:
+    """The site's place for output, of one submission. Raises BadField."""
+    for name, value in names.items():
+        pattern = pattern.replace(f"{{{name}}}", _UNSAFE.sub("_", value).strip(".") or "-")
+    if left := set(_WORDS.findall(pattern)) - {ID, NODE}:
+        raise BadField(
+            "data.output", f"{min(left)} is not known", hint=f"{{tenant}}, {{project}}, {{user}}, {ID}, {NODE}"
+        )
+    return _stage_out(StageOut(source=OUTPUT, target=pattern), "data.output").target
 
 
 def check_shared_targets(orders: tuple[StageOutOrder, ...], *, is_service: bool, per_node: bool, tasks: bool) -> None:

@@ -16,7 +16,7 @@ from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number, with_message
 from lattice.api.limits import MAX_PAGE
-from lattice.api.submit.data import check_data
+from lattice.api.submit.data import check_data, check_sensitive, with_output
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
@@ -139,7 +139,7 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
     if wanted.submission.resume_from:
         raise BadField(f'allocation "{wanted.ref}"', "resume_from is not possible in a DAG", hint="submit it by itself")
     try:
-        submission = with_image_fields(wanted.submission)
+        submission = with_output(context, with_image_fields(wanted.submission), submitter)
         command = submit_command(submission, submitter, await resolve_images(context, submission))
         if submission.data != NO_DATA:
             await check_data(context, decode_work(command.payload), submitter.tenant, submitter.account)
@@ -150,6 +150,9 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
     prepared = apply_defaults(context, command, names_vcluster=bool(wanted.submission.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
+    if submission.data != NO_DATA:
+        settled = prepared.command
+        check_sensitive(context, decode_work(settled.payload), settled.vcluster, submitter.tenant)
     await settle_images(context, prepared, submission.uenv)
     warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
     command = await with_dependencies(context, prepared.command, wanted.outside)
