@@ -146,6 +146,27 @@ def test_every_node_of_an_allocation_has_its_data(cluster: LocalCluster, place: 
         assert sorted(cluster.logs(done["id"], "stderr").split()) == sorted(done["nodes"])
 
 
+def test_every_node_of_an_allocation_mounts_its_bucket_and_gives_it_up(
+    cluster: LocalCluster, place: Path, s3: S3Server
+) -> None:
+    require_program("rclone")
+    obstore.put(BucketStore(s3.bucket("training"))._store, "every/file", b"from the bucket\n")
+    shared = place / "exports" / "shared" / "every"
+    shared.mkdir()
+    (shared / "file").write_text("from the export\n")
+    data = {
+        "mounts": [
+            {"source": "s3://training/every", "target": "/data/bucket", "tier_hint": "direct"},
+            {"source": "nfs://shared/every", "target": "/data/export", "access": "rw"},
+        ]
+    }
+    step = "cat /data/bucket/file /data/export/file; touch /data/export/$LATTICE_NODE_ID"
+    done = cluster.run(f"lattice launch -n 2 sh -c '{step}'", data=data, resources={"nodes": 2})
+    assert (done["state"], cluster.logs(done["id"])) == ("Completed", "from the bucket\nfrom the export\n" * 2)
+    assert sorted(os.listdir(shared)) == sorted(["file", *done["nodes"]])
+    eventually(lambda: is_clean(place), "the mounts to be gone")
+
+
 def test_data_in_an_archive_is_restored_then_copied(cluster: LocalCluster, place: Path, s3: S3Server) -> None:
     (place / "cold" / "set" / "file").write_text("from tape\n")
     made = cluster.submit("cat /data/set/file", data=mount(f"file://{place}/cold/set", tier_hint="hot"))

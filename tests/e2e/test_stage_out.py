@@ -240,6 +240,25 @@ def test_the_second_cancel_stops_it_and_the_rest_is_kept_and_named(cluster: Loca
     assert (kept / "results" / "date").exists()
 
 
+def test_other_nodes_are_free_while_results_are_copied(cluster: LocalCluster, place: Path, warm: Path) -> None:
+    target = warm / "several"
+    with _Stopped() as stopped:
+        script = "lattice launch -n 2 true && mkdir $LATTICE_SCRATCH/results; date > $LATTICE_SCRATCH/results/date"
+        number = cluster.submit(script, data=out(target), resources={"nodes": 2})["id"]
+        eventually(lambda: stopped.found or None, "the copying to begin")
+        eventually(lambda: len(cluster.allocation(number)["nodes"]) == 1 or None, "the other node to be given back")
+        (first,) = cluster.allocation(number)["nodes"]
+        other = cluster.run("echo $LATTICE_NODE_ID", data={"defaults": False})
+        assert other["nodes"] != [first]
+        assert cluster.allocation(number)["state"] == "Running"
+    for copier in stopped.found:
+        os.kill(copier, signal.SIGCONT)
+    ended = cluster.wait_end(number)
+    assert (ended["state"], sorted(ended["nodes"])) == ("Completed", sorted([first, *other["nodes"]]))
+    assert (target / "date").exists()
+    eventually(lambda: leaves_nothing(place), "scratch to be gone")
+
+
 def test_what_cannot_be_is_refused_by_name(cluster: LocalCluster, warm: Path) -> None:
     for data, more, said in (
         (out("/nowhere"), {}, "is in no tier"),

@@ -83,6 +83,7 @@ class CommandGenerator:
             (3, self.dag),
             (2, self.deadline),
             (1, self.lose),
+            (4, self.leave),
             (10, self.resize),
             (12, self.revise),
             (3, self.telling),
@@ -198,6 +199,7 @@ class CommandGenerator:
             exposes=rnd.choice(EXPOSES),
             scaling=scaling,
             checkpoint=draw_way(rnd) if self.level > OLDEST else None,
+            stages_out=self.level > OLDEST and lifecycle is Lifecycle.BOUNDED and rnd.random() < 0.4,
         )
         return with_dependencies(rnd, self.state, command, self.at)
 
@@ -447,6 +449,13 @@ class CommandGenerator:
 
     def lose(self) -> cmd.AnyCommand:
         return cmd.LosePart(number=self.some_number(), run=self.random.randrange(1, 3), node=self.random.choice(NODES))
+
+    def leave(self) -> cmd.AnyCommand:
+        copying = [each for each in self.state.allocations.values() if each.is_running and each.stages_out]
+        if not copying or self.level == OLDEST:
+            return self.lose()
+        record = self.random.choice(copying)
+        return cmd.LeaveNodes(number=record.number, run=record.run, node=self.random.choice(record.nodes))
 
     def register(self) -> cmd.AnyCommand:
         rnd = self.random

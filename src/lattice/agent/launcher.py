@@ -126,6 +126,7 @@ class Launcher:
         self._agent = agent
         self._post = post
         hooks.say, hooks.can_mount = self._tell_progress, lambda: agent.can_mount
+        hooks.copies = self._tell_copies
         self._accounts = AccountCache(settings.policy)
         self._ports = PortChooser()
         self._gates: dict[RunKey, asyncio.Event] = {}  # of runs that wait for their other nodes
@@ -211,6 +212,10 @@ class Launcher:
             told = START_PROGRESS.write(StartProgress(key=key, text=text))
             self._post(pb.AgentMessage(start_progress=told))
         return True
+
+    def _tell_copies(self, key: RunKey) -> None:
+        told = START_PROGRESS.write(StartProgress(key=key, copies=True))
+        self._post(pb.AgentMessage(start_progress=told))
 
     def _prepare(
         self, order: StartOrder, shim_id: str, devices: Devices, account: Account | None = None

@@ -597,6 +597,20 @@ async def test_progress_of_a_start_is_heard_from_its_own_node_only() -> None:
 
 
 @scenario
+async def test_a_run_that_only_copies_results_is_told_of_by_its_own_nodes_only() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    number = await world.running("n1")
+    service, heard = Desk(world), []
+    service.sessions.on_copies = lambda node, key: heard.append((node, key))
+    for node in ("n1", "n2"):
+        session = (await service.connect(node, *([RunKey(number, 1)] if node == "n1" else []))).session
+        service.sessions.start_progress(node, session, StartProgress(key=RunKey(number, 1), copies=True))
+    assert heard == [("n1", RunKey(number, 1))]
+    assert service.progressed == []
+
+
+@scenario
 async def test_figures_of_a_run_are_taken_from_its_own_nodes_only() -> None:
     world = World()
     await world.prepare("n1", "n2")

@@ -4,12 +4,12 @@ from msgspec.structs import replace
 
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import ConfirmNode, RaiseLevel, RegisterNode
-from lattice.ports.nodes.agents import StartOrder, UpdateOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder, StopOrder, UpdateOrder
 from lattice.testing import scenario
 from tests.unit.control.world import HARDWARE, World
 
 
-async def _placed() -> tuple[World, Dispatch, int]:
+async def _placed(*, stages_out: bool = False) -> tuple[World, Dispatch, int]:
     world = World()
     await world.prepare("n1", "n2")
     await world.do(RaiseLevel(level=2))
@@ -17,7 +17,7 @@ async def _placed() -> tuple[World, Dispatch, int]:
         await world.do(RegisterNode(node=node, hardware=replace(HARDWARE, features=("prologue",))))
         await world.do(ConfirmNode(node=node))
     orders = Dispatch(world.replica, world.links, world.clock, DispatchSettings(), lambda allocation: "token")
-    number = await world.submit(nodes=2, walltime_s=60)
+    number = await world.submit(nodes=2, walltime_s=60, stages_out=stages_out)
     await world.place(number, "n1", "n2")
     await orders.send_due()
     return world, orders, number
@@ -50,3 +50,20 @@ async def test_a_node_that_is_only_prepared_has_no_limit_of_time() -> None:
     await orders.send_due()
     limits = {node: order.walltime_s for node, order in world.links.take() if isinstance(order, UpdateOrder)}
     assert limits == {"n1": 60.0, "n2": 0.0}
+
+
+@scenario
+async def test_a_node_that_was_only_prepared_is_cleared_while_the_first_one_copies_results() -> None:
+    world, orders, number = await _placed(stages_out=True)
+    await world.started(number, "n2")
+    await world.started(number, "n1")
+    await orders.send_due()
+    world.links.take()
+    orders.results_are_copied("n2", RunKey(number, 1))
+    await orders.send_due()
+    assert not [order for _, order in world.links.take() if isinstance(order, StopOrder)]
+    orders.results_are_copied("n1", RunKey(number, 1))
+    for _ in range(2):  # the verdict, and what follows from it
+        await orders.send_due()
+    stops = [(node, order.why) for node, order in world.links.take() if isinstance(order, StopOrder)]
+    assert stops == [("n2", "its work has ended, and its results are being copied")]

@@ -64,6 +64,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str
     left: Left = NOTHING_LEFT
     abandoned: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # set when nothing more is to be saved
+    # Tells the servers that only results are left to copy: the other nodes of the run are not needed any more.
+    copies: Callable[[], None] = lambda: None
 
 
 class LaunchHook(Protocol):

@@ -31,6 +31,7 @@ class HookRunner:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
         self.say: Callable[[RunKey, str], bool] = lambda key, text: True  # tells the servers how far a hook is
+        self.copies: Callable[[RunKey], None] = lambda key: None  # tells them that a run has only results left to copy
         self.can_mount: Callable[[], bool] = lambda: False
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
@@ -106,7 +107,13 @@ class HookRunner:
                 _log.error("run %s: hook %s is not configured any more; what it left is not undone", key, name)
                 continue
             try:
-                finished = Finished(key=key, allocation_id=allocation_id, left=record[name], abandoned=abandoned)
+                finished = Finished(
+                    key=key,
+                    allocation_id=allocation_id,
+                    left=record[name],
+                    abandoned=abandoned,
+                    copies=partial(self.copies, key),
+                )
                 await self._bounded(hook, hook.undo(finished))
             except HookFailed as failure:
                 _log.error("undoing %s: %s", name, failure, extra={"allocation_id": allocation_id, "run": key.run})

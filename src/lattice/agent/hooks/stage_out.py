@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,6 +34,7 @@ TRIES_AFTER_S = (1.0, 5.0)  # between three tries
 COPY_WITHIN_S = 7 * 24 * 3600.0
 MAX_LINE = 1 << 20
 SIGN_AGAIN_S = 0.5
+TELL_EVERY_S = 5.0
 # Read as root, before the program becomes the user: only the standard library and this package.
 _RUN_UPLOADER = (
     "import sys; sys.path.insert(0, sys.argv[1]); from lattice.agent.results.uploader import main; sys.exit(main())"
@@ -122,12 +124,21 @@ class StageOutHook:
         if not await asyncio.to_thread(os.path.lexists, folder):
             return
         asked |= {"folder": str(folder), "image": str(image) if image.exists() else ""}
+        telling = asyncio.create_task(_keep_telling(finished.copies))
+        try:
+            await self._save(asked, folder, image, finished.abandoned)
+        finally:
+            telling.cancel()
+
+    async def _save(self, asked: dict[str, Any], folder: Path, image: Path, abandoned: asyncio.Event) -> None:
+        """Raises HookFailed for what was not there, and for what was not copied, which is kept."""
+        owner = (asked["uid"], asked["gid"])
         uploads = asked.pop("uploads", [])
-        why, missing = await self._copied(_COPIER, asked, finished.abandoned) if asked["orders"] else ("", [])
+        why, missing = await self._copied(_COPIER, asked, abandoned) if asked["orders"] else ("", [])
         if not why and uploads:
             asked["sources"] = [source for source, _, _ in uploads]
             signing = ResultSigning(self._signed(), [(target, grant) for _, target, grant in uploads])
-            why, more = await self._copied(_UPLOADER, asked, finished.abandoned, signing)
+            why, more = await self._copied(_UPLOADER, asked, abandoned, signing)
             missing = [*missing, *more]
         if why:
             try:
@@ -229,6 +240,13 @@ class StageOutHook:
             for task in list(answering):
                 task.cancel()
         return said
+
+
+async def _keep_telling(tell: Callable[[], None]) -> None:
+    """Once is not enough: there may be no server that hears it."""
+    while True:
+        tell()
+        await asyncio.sleep(TELL_EVERY_S)
 
 
 class ResultSigning:

@@ -82,7 +82,7 @@ async def _stored(
     found: dict[int, Heard] = {}
     for run, allocation in runs.items():
         # The store believes every label: what it has under other nodes is not of this allocation.
-        own = [each for each in series if each.run == run and each.node in allocation.nodes]
+        own = [each for each in series if each.run == run and each.node in allocation.run_nodes]
         if own:
             now_ms = context.services.wall_ms()
             heard = found[allocation.number] = _heard(own, ask, now_ms)

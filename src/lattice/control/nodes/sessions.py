@@ -79,6 +79,7 @@ class AgentSessions:
     inventories: Inventories
     on_opened: Callable[[str], None]
     on_progress: Callable[[RunKey], None] = lambda _: None
+    on_copies: Callable[[str, RunKey], None] = lambda node, key: None
     on_checkpoint: Callable[[str, CheckpointReport], None] = lambda node, report: None
     figures: ReportedFigures | None = None
     on_alerts: Callable[[str, list[NodeAlert]], None] = lambda node, alerts: None
@@ -231,6 +232,9 @@ class AgentSessions:
     def start_progress(self, node: str, session: int, progress: StartProgress) -> None:
         key = progress.key
         if self.table.current(node, session) is None or not is_wanted(self.replica.state, node, key):
+            return
+        if progress.copies:
+            self.on_copies(node, key)
             return
         self.observations.note_start(key.number, key.run, node, clean_text(progress.text))
         self.on_progress(key)

@@ -38,7 +38,7 @@ class ForeignWords:
 def has_run(state: State, node: str, key: RunKey) -> bool:
     """Whether the run is the allocation's present or last one, and the node belongs to it."""
     allocation = state.allocations.get(key.number)
-    return allocation is not None and allocation.run == key.run and node in allocation.nodes
+    return allocation is not None and allocation.run == key.run and node in allocation.run_nodes
 
 
 def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
@@ -50,7 +50,7 @@ def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
     if plan is None or known.key.step >= min(allocation.next_step + MAX_AHEAD, MAX_STEPS):
         return None
     is_same = StepKey(plan.number, plan.run, plan.step) == known.key
-    return plan if is_same and _fits(plan, node, frozenset(allocation.nodes)) else None
+    return plan if is_same and _fits(plan, node, frozenset(allocation.run_nodes)) else None
 
 
 def is_settled(state: State, node: str, report: StepReport) -> bool:

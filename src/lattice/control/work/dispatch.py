@@ -27,7 +27,7 @@ from lattice.control.work.orders import (
     update_order,
 )
 from lattice.control.work.runs import LIVE, is_ordered, is_starting, open_parts, stopping_parts
-from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
+from lattice.core.machine.commands import Envelope, LeaveNodes, ReportPart, RollbackRun
 from lattice.core.machine.events import (
     AllocationPaused,
     AllocationPlaced,
@@ -39,12 +39,13 @@ from lattice.core.machine.events import (
     PartChanged,
     StepsRecorded,
 )
+from lattice.core.machine.rules.preparation import is_leavable
 from lattice.core.machine.rules.work.runs import taken_for
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.agents import AgentLinks, RunKey
 from lattice.ports.nodes.data import BUCKET, ID, NODE, StageOutOrder
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.slurm.variables import SlurmSettings
@@ -105,7 +106,7 @@ class Dispatch:
         self._opened: deque[str] = deque()
         self._updated: deque[int] = deque()
         self._tries: dict[int, tuple[int, int]] = {}  # number to run and how often its start was sent
-        self._verdicts: list[ReportPart | RollbackRun] = []
+        self._verdicts: list[ReportPart | RollbackRun | LeaveNodes] = []
         self._renew_at = clock.monotonic_s() + settings.token_lifetime_s / 3
         replica.subscribe(self._note, of=_HEARD)
 
@@ -125,6 +126,13 @@ class Dispatch:
         """The node is at it: it may take as long again."""
         if self._tries.get(number, (0, 0))[0] == run:
             self._tries[number] = (run, 0)
+
+    def results_are_copied(self, node: str, key: RunKey) -> None:
+        """The process of the run has ended on its node: the others are not kept until its results are copied."""
+        record = self._replica.state.allocations.get(key.number)
+        if record is not None and is_leavable(record, key.run, node):
+            self._verdicts.append(LeaveNodes(number=key.number, run=key.run, node=node))
+            self._alarm.ring()
 
     def reset(self) -> None:
         """Derive every order of every node again; for a new leader."""

@@ -218,6 +218,14 @@ class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
     node: str
 
 
+class LeaveNodes(Command, tag="leave_nodes", frozen=True, kw_only=True):
+    """The entrypoint has ended on its node, which only copies results from now on: the other nodes are cleared and given back."""
+
+    number: int
+    run: int
+    node: str
+
+
 class GrowAllocation(Command, tag="grow_allocation", frozen=True, kw_only=True):
     """A running allocation gets one more node; `size` = how many instances it should have then, 0 = as before.
 
@@ -385,6 +393,7 @@ AnyCommand = (
     | PlaceAllocation
     | ReportPart
     | LosePart
+    | LeaveNodes
     | GrowAllocation
     | ShrinkAllocation
     | EndPart

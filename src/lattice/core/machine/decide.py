@@ -12,7 +12,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import admission, node_wipes
+from lattice.core.machine.rules import admission, node_wipes, preparation
 from lattice.core.machine.rules.capacity import evictions
 from lattice.core.machine.rules.checkpoints import requests as checkpoints
 from lattice.core.machine.rules.data import staging
@@ -142,6 +142,7 @@ TABLE: tuple[Row, ...] = (
     _timed(cmd.DropEviction, evictions.drop),
     _timed(cmd.ReportPart, runs.report),
     _timed(cmd.LosePart, runs.lose),
+    _plain(cmd.LeaveNodes, preparation.leave),
     _timed(cmd.GrowAllocation, resizing.grow),
     _plain(cmd.ShrinkAllocation, resizing.shrink),
     _signed_timed(cmd.ReviseService, revising.revise),

@@ -155,6 +155,7 @@ class NodeJoined(Event, tag="node_joined", frozen=True, kw_only=True):
 class NodeLeft(Event, tag="node_left", frozen=True, kw_only=True):
     """An instance is gone, and its node with it; the allocation still wants as many as before.
 
+    Or a node of bounded work that was only prepared for steps, while the first one copies results.
     `counted`: it failed, which counts as a requeue; `is_anew`: after ten minutes of health, so the count starts again.
     """
 

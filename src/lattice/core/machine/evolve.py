@@ -337,6 +337,8 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         cancelled_by=event.by,
         checkpoints=after_run(old, at),
         watchers=(),
+        shares=(*old.shares, *old.released),
+        released=(),
         **_held(state, old),
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
@@ -349,7 +351,7 @@ def _held(state: State, record: Allocation) -> dict[str, int]:
     """What it held, written down with its end: a node may have other hardware when somebody asks how well it was used."""
     if not record.is_holding or not record.started_at:
         return {}
-    cpus, memory_mb = held_amounts(record.shares, state.nodes)
+    cpus, memory_mb = held_amounts((*record.shares, *record.released), state.nodes)
     return {"held_cpus": cpus, "held_memory_mb": memory_mb}
 
 
@@ -388,6 +390,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         last_instance=0,
         left_restarts=0,
         left=(),
+        released=(),
         scaled_at=0,
         rollout=old.rollout if old.rollout is None else replace(old.rollout, updated=(), renewing=()),
         prologue_failures=old.prologue_failures + event.prologue_failed,
@@ -402,7 +405,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
 
 def _with_taken(old: Allocation, at: int, elapsed_s: float) -> tuple[TakenRun, ...]:
     ended_at = end_of(old, at, elapsed_s)
-    this = TakenRun(run=old.run, started_at=old.started_at, ended_at=ended_at, nodes=old.nodes)
+    this = TakenRun(run=old.run, started_at=old.started_at, ended_at=ended_at, nodes=old.run_nodes)
     return (*old.taken, this)[-MAX_TAKEN:]
 
 

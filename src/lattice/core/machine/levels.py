@@ -132,6 +132,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.BeginUpgrade,
         cmd.TurnUpgrade,
         cmd.StepUpgrade,
+        cmd.LeaveNodes,
     ),
 }
 

@@ -211,6 +211,7 @@ class Loops:
             on_alerts=lambda node, alerts: self.notifying.alerted(node, alerts),
             on_opened=self._node_opened,
             on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),
+            on_copies=lambda node, key: self.dispatch.results_are_copied(node, key),
             on_checkpoint=self.checkpoints.report,
         )
         self.node_watch = NodeWatch(

@@ -30,7 +30,7 @@ class ServiceFigures:
         for event in events:
             if isinstance(event, PartChanged) and event.part.phase is PartPhase.RESTARTING:
                 self._restarts.labels(event.part.cause or "").inc()
-            elif isinstance(event, NodeLeft):
+            elif isinstance(event, NodeLeft) and event.message:  # without a reason: a node of bounded work
                 self._left.labels("failed" if event.counted else "taken").inc()
             elif isinstance(event, NodeJoined):
                 self._joined.inc()

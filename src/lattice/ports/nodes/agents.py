@@ -470,10 +470,7 @@ class StepReport(Struct, frozen=True, kw_only=True):
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet.
-
-    `epoch` is the newest history of the cluster that it served.
-    """
+    """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet."""
 
     node_id: str
     hardware: Hardware
@@ -483,7 +480,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     agent_version: str = ""
     runs: tuple[KnownRun, ...] = ()
     steps: tuple[KnownStep, ...] = ()
-    epoch: int = 0
+    epoch: int = 0  # of the newest history of the cluster that it served
     takes_batches: bool = False  # several orders may come in one message
     runs_as_root: bool = False
     agent_user: str = ""
@@ -538,10 +535,11 @@ class Readiness(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StartProgress(Struct, frozen=True, kw_only=True, gc=False):
-    """A start that takes long gets on; the text is for the user."""
+    """A start that takes long gets on; the text is for the user. `copies`: it is over, and its results are being copied."""
 
     key: RunKey
     text: str = ""
+    copies: bool = False
 
 
 class AgentSink(Protocol):

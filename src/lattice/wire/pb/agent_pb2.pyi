@@ -487,12 +487,14 @@ class Heartbeat(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., temperature_c: _Optional[float] = ..., memory_errors: _Optional[int] = ..., fingerprint: _Optional[bytes] = ..., failing_checks: _Optional[int] = ..., session: _Optional[int] = ...) -> None: ...
 
 class StartProgress(_message.Message):
-    __slots__ = ("key", "text")
+    __slots__ = ("key", "text", "copies")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     text: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
+    copies: bool
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., text: _Optional[str] = ..., copies: _Optional[bool] = ...) -> None: ...
 
 class Inventory(_message.Message):
     __slots__ = ("document", "fingerprint")

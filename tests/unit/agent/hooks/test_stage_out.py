@@ -210,3 +210,20 @@ def test_a_thousand_levels_are_copied(root: Path, tmp_path: Path) -> None:
     assert targets.is_dir()
     remove_tree(tmp_path / "out")
     remove_tree(root / "7.1")
+
+
+def test_servers_hear_that_only_results_are_left_as_long_as_they_are_copied(root: Path, tmp_path: Path) -> None:
+    left = prepared(root, "results", tmp_path / "out")
+    told: list[bool] = []
+
+    async def run() -> None:
+        finished = Finished(
+            key=KEY, allocation_id="a7", left=left, copies=lambda: told.append((tmp_path / "out").exists())
+        )
+        await StageOutHook(root, "n1").undo(finished)
+        heard = len(told)
+        await asyncio.sleep(0)
+        assert len(told) == heard
+
+    asyncio.run(run())
+    assert told == [False]

@@ -110,7 +110,7 @@ def _check_allocations(state: State) -> Iterator[str]:
 
 
 def _check_run(label: str, record: Allocation) -> Iterator[str]:
-    if record.is_waiting and (record.shares or record.parts or record.started_at):
+    if record.is_waiting and (record.shares or record.parts or record.started_at or record.released):
         yield f"{label} is Pending with traces of a run"
     if record.paused_at and record.state is not AllocationState.RUNNING:
         yield f"{label} is {record.state} and paused"
@@ -129,14 +129,16 @@ def _check_run(label: str, record: Allocation) -> Iterator[str]:
     if nodes[: len(launched)] != launched or nodes != tuple(node for node in record.nodes if node in nodes):
         yield f"{label} has parts on other nodes than it was started on"
     most = record.most_nodes
-    if not (1 if record.has_instances else record.request.nodes) <= len(set(record.nodes)) <= most:
+    if not (1 if record.has_instances else record.request.nodes) <= len(set(record.run_nodes)) <= most:
         yield f"{label} holds {len(record.nodes)} nodes"
+    if record.released and not record.stages_out:
+        yield f"{label} has given nodes back before its end"
     yield from _check_instances(label, record, most)
 
 
 def _check_instances(label: str, record: Allocation, most: int) -> Iterator[str]:
     going = [part for part in record.parts if part.phase is PartPhase.LEAVING]
-    if going and not record.has_instances:
+    if going and not record.has_instances and not all(record.is_prepared_only(part.node) for part in going):
         yield f"{label} has no instances, and nodes leave it"
     if record.wanted > most or (record.wanted and not record.has_instances):
         yield f"{label} wants {record.wanted} instances"

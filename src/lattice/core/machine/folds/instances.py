@@ -60,18 +60,25 @@ def _left(state: State, event: ev.NodeLeft, at: int) -> None:
     share = next(share for share in old.shares if share.node == gone.node)
     if old.started_at:
         enter_shares(state, old, [share], at, max(0, at - max(old.started_at, gone.joined_at)))
+    changed = replace(
+        old,
+        shares=tuple(each for each in old.shares if each.node != gone.node),
+        parts=tuple(each for each in old.parts if each.node != gone.node),
+        cpu_s=old.cpu_s + gone.cpu_s,
+        peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
+        usage=total_usage((old.usage, gone.usage)),
+    )
+    if not old.has_instances:
+        state.put_allocation(replace(changed, released=(*old.released, share)))
+        give_back_share(state, old, share)
+        return
     state.put_allocation(
         replace(
-            old,
+            changed,
             wanted=old.size,
             rollout=old.rollout if old.rollout is None else without(old.rollout, gone.node),
-            shares=tuple(each for each in old.shares if each.node != gone.node),
-            parts=tuple(each for each in old.parts if each.node != gone.node),
             left_restarts=old.left_restarts + gone.restarts,
             left=(gone.node, *(node for node in old.left if node != gone.node))[:KEPT_LEFT],
-            cpu_s=old.cpu_s + gone.cpu_s,
-            peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
-            usage=total_usage((old.usage, gone.usage)),
             message=event.message,
             requeue_count=(0 if event.is_anew else old.requeue_count) + event.counted,
             restart_count=old.restart_count + event.counted,

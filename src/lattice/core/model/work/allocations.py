@@ -271,6 +271,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     rollout: Rollout | None = None  # the newest change of it
     scaling: ScalePolicy | None = None  # of a service that follows its load
     scaled_at: int = 0  # when it last got a node or gave one back for that
+    released: tuple[Share, ...] = ()  # of this run, given back while its results are being copied
 
     @property
     def is_running(self) -> bool:
@@ -343,6 +344,11 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     @property
     def nodes(self) -> tuple[str, ...]:
         return tuple(share.node for share in self.shares)
+
+    @property
+    def run_nodes(self) -> tuple[str, ...]:
+        """All that the present or last run had, with those that it has given back."""
+        return (*self.nodes, *(share.node for share in self.released))
 
 
 class GivenUp(Struct, frozen=True, gc=False, array_like=True):

@@ -261,6 +261,6 @@ def _work(
         user=record.user,
         tenant=record.tenant,
         allocation=number,
-        nodes=record.nodes,
+        nodes=record.run_nodes,
         detail=detail or f"{record.name} in {record.vcluster}",
     )

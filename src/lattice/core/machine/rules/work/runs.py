@@ -1,7 +1,8 @@
 """Runs and their parts: reports from nodes, lost parts, and what an allocation comes to when its last part has ended.
 
 Only the newest run's reports count, only from nodes that have a part in it, only with a rising sequence number, and an ended part stays
-ended. Nodes are given back when every part has ended, never before. See docs/architecture/core.md.
+ended. Nodes are given back when every part has ended, never before; while results are copied, those that they do not come from are.
+See docs/architecture/core.md.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import instances, node_wipes
+from lattice.core.machine.rules import instances, node_wipes, preparation
 from lattice.core.machine.rules.work import prologues
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger
@@ -171,6 +172,8 @@ def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
         return alone
     if alone is not None:
         return (*alone, *_started(_without(allocation, part.node)))
+    if preparation.is_given_back(allocation, before, part):
+        return (ev.NodeLeft(number=allocation.number, part=part),)
     changed = _with_part(allocation, part)
     events: Events = (ev.PartChanged(number=allocation.number, part=part),)
     if _all_ended(changed):
@@ -194,6 +197,8 @@ def node_lost(allocation: Allocation, node: str, message: str, at: int) -> Event
         alone = instances.ended(allocation, part, lost, at)
         if alone is not None:
             return (*alone, *_started(_without(allocation, node)))
+        if preparation.is_given_back(allocation, part, lost):
+            return (ev.NodeLeft(number=allocation.number, part=lost),)
         gone = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
         events.append(ev.PartChanged(number=allocation.number, part=gone))
         changed = _with_part(allocation, gone)
