@@ -452,9 +452,8 @@ class HotTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     directory: str = ""  # folder of the hot tier, under the same path for movers and nodes; empty = there is none
     size: Limit = 0  # bytes that all copies together may have; 0 = what its file system has
-    bandwidth: Limit = (
-        0  # bytes per second that it can write, of which the setting staging.bandwidth is for staging; 0 = no limit
-    )
+    # bytes per second that it can write, of which the setting staging.bandwidth is for staging; 0 = no limit
+    bandwidth: Limit = 0
     tenants: dict[str, Limit] = {}  # most bytes that copies of a tenant may have; tenants not named here have no limit
     high: Annotated[float, Meta(gt=0, le=1)] = 0.9  # part of the size above which nothing is added
     low: Annotated[float, Meta(ge=0, le=1)] = 0.7  # part down to which copies leave that were not used for longest
@@ -471,9 +470,8 @@ class WarmTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     key_secret: str = ""  # its secret, as a reference; read by movers alone
     ca_file: str = ""  # PEM file with authorities of the service, besides those of the system
     timeout: Period = 60.0  # longest time of one request
-    writable: bool = (
-        False  # whether results (--stage-out) may go to this bucket; in a directory the rights of the user decide
-    )
+    # whether results (--stage-out) may go to this bucket; in a directory the rights of the user decide
+    writable: bool = False
 
 
 class ColdTierSection(WarmTierSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -499,9 +497,8 @@ class ExportSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     directory: str = ""  # where nodes have it mounted
     # HOST:/PATH, as mount.nfs takes it, for nodes that do not have it; empty = they refuse the work
     address: Annotated[str, Meta(pattern=r"^([A-Za-z0-9\[][^\s,]*:/\S*)?$")] = ""
-    options: Annotated[str, Meta(pattern=r"^[A-Za-z0-9=,._:/-]*$")] = (
-        ""  # options of that mount, beside nosuid and nodev
-    )
+    # options of that mount, beside nosuid and nodev
+    options: Annotated[str, Meta(pattern=r"^[A-Za-z0-9=,._:/-]*$")] = ""
 
 
 class DataSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -82,7 +82,7 @@ class ReportedFigures:
         return sum(value for _, value in self._congestion.values()) / len(self._congestion)
 
     def storage_gbps(self) -> Mapping[int, float]:
-        """What each allocation reads and writes now, on all its nodes; looked up anew every few seconds."""
+        """What each allocation reads and writes now, on all its nodes; looked up again every few seconds."""
         now_s = self._clock.monotonic_s()
         if now_s >= self._storage_due_s:
             self._storage_due_s = now_s + STORAGE_EVERY_S
