@@ -26,6 +26,7 @@ from lattice.ports.nodes.steps import LaunchOrder, PmiOrder, TaskOrder
 # What figures of a run say of it.
 MEASURED = ("key", "allocation_id", "user", "vcluster", "cpus", "output_prefix", "upload_grant", "telemetry")
 CPUS_VARIABLE = "LATTICE_TASK_CPUS"
+MPICH_KIND = "MPIR_CVAR_PMI_VERSION"
 NO_MEMORY = MemoryTopology()
 
 
@@ -154,7 +155,15 @@ def _step_variables(launch: LaunchOrder) -> dict[str, str]:
         "PMI_SIZE": str(launch.size),
         "PMI_SPAWNED": "0",
         **({"PMI_JOBID": pmi_name(launch)} if launch.pmi is not None else {}),
+        **(mpich_kind(launch.pmi.kinds, launch.base.env) if launch.pmi is not None else {}),
     }
+
+
+def mpich_kind(kinds: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
+    """Which kind MPICH 5 speaks where PMIx is offered: it aborts when it finds variables of two kinds. A choice of the user's own stays."""
+    if MPICH_KIND in env or FEATURE not in kinds:
+        return {}
+    return {MPICH_KIND: "1" if "pmi1" in kinds else "x"}
 
 
 def _rendezvous(launch: LaunchOrder) -> dict[str, str]:
