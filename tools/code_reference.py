@@ -207,7 +207,7 @@ def struct_of(hint: Any) -> type[Struct] | None:  # noqa: ANN401 - any annotatio
 
 
 _NAMED = {schema.Name: "name", schema.Listen: "HOST:PORT"}
-_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", NoneType: "not supported yet"}
+_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 
 def _type(hint: Any) -> str:  # noqa: ANN401 - any annotation

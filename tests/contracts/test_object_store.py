@@ -12,6 +12,7 @@ from msgspec import structs
 
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.integrations.s3.store import BucketStore
+from lattice.integrations.s3.tenants import TenantBuckets
 from lattice.ports.quorum.object_store import BadObjectName, ObjectMissing, ObjectStore, ObjectStoreError
 from lattice.testing import scenario
 from tests.s3_server import S3Server, free_port, running_s3
@@ -25,12 +26,18 @@ def s3() -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture(params=["directory", "s3"])
+def make_bucket(server: S3Server) -> BucketStore:
+    return BucketStore(server.make_bucket(f"bucket-{next(_serial)}"))
+
+
+@pytest.fixture(params=["directory", "s3", "s3 of tenants"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "directory":
         return DirectoryStore(tmp_path / "store")
     server: S3Server = request.getfixturevalue("s3")
-    return BucketStore(server.make_bucket(f"bucket-{next(_serial)}"))
+    if request.param == "s3":
+        return make_bucket(server)
+    return TenantBuckets(make_bucket(server), {each: make_bucket(server) for each in ("t~1", "logs", "a")})
 
 
 async def listed(store: ObjectStore, prefix: str) -> list[str]:
@@ -174,3 +181,52 @@ async def test_a_bucket_that_does_not_exist_is_an_error_of_the_store(s3: S3Serve
     store = BucketStore(structs.replace(s3.make_bucket("there"), name="not-there"))
     with pytest.raises(ObjectStoreError):
         await store.put("a", b"")
+
+
+@scenario
+async def test_work_of_a_tenant_with_a_bucket_is_stored_there_and_nothing_else_is(s3: S3Server) -> None:
+    common, own = make_bucket(s3), make_bucket(s3)
+    store = TenantBuckets(common, {"bio": own, "audit": own})
+    of_work = ["bio/-/a1/logs/run-1/stdout/n1/0.log.zst", "bio/p/a2/telemetry/run-1/n1/0.jsonl.zst"]
+    of_others = ["biology/-/a3/logs/run-1/stdout/n1/0.log.zst", "audit/entries/1-2.zst", "logs/7/1/n1.stdout"]
+    for name in (*of_work, *of_others):
+        await store.put(name, b"1")
+    assert await listed(own, "") == of_work
+    assert await listed(common, "") == sorted(of_others)
+    assert await listed(store, "") == sorted([*of_work, *of_others])
+    assert await listed(store, "bio") == [*of_work, of_others[0]]
+    assert await listed(store, "bio/") == of_work
+    for name in of_work:
+        await store.delete(name)
+    assert await listed(own, "") == []
+
+
+@scenario
+async def test_what_was_stored_before_a_tenant_got_its_bucket_is_found_and_deleted(s3: S3Server) -> None:
+    common, own = make_bucket(s3), make_bucket(s3)
+    first, second, third = (f"bio/-/a{number}/logs/run-1/stdout/n1/0.log.zst" for number in (1, 2, 3))
+    await common.put(first, b"old")
+    await common.put(second, b"old")
+    store = TenantBuckets(common, {"bio": own})
+    await store.put(second, b"newer")
+    await store.put(third, b"new")
+    assert await listed(store, "bio/") == [first, second, third]
+    assert [await store.get(name) for name in (first, second, third)] == [b"old", b"newer", b"new"]
+    assert await store.size(first) == 3
+    await store.delete(second)
+    with pytest.raises(ObjectMissing):
+        await store.get(second)
+
+
+@scenario
+async def test_a_signed_request_for_the_work_of_a_tenant_leads_to_its_bucket(s3: S3Server) -> None:
+    common, own = make_bucket(s3), make_bucket(s3)
+    store = TenantBuckets(common, {"bio": own})
+    for tenant in ("bio", "geo"):
+        address = urlsplit((await store.sign_put(f"{tenant}/-/a1/logs/run-1/stdout/n1/0.log.zst")).url)
+        connection = HTTPConnection("127.0.0.1", s3.port, timeout=10)
+        connection.request("PUT", f"{address.path}?{address.query}", body=b"1", headers={"content-type": "text/plain"})
+        assert connection.getresponse().status == 200
+        connection.close()
+    assert [name[:3] for name in await listed(own, "")] == ["bio"]
+    assert [name[:3] for name in await listed(common, "")] == ["geo"]

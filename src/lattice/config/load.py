@@ -9,7 +9,6 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import NoneType
 from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 import msgspec
@@ -148,11 +147,6 @@ class _Reader:
         if _is_struct(schema):
             return self._mapping(node, schema, path)
         value = _construct(node, place)
-        if schema is NoneType and value is not None:
-            key = path.lstrip(".")
-            raise ConfigError(
-                f'{place}: "{key}" is not supported by this version of Lattice: nothing would read it; take it out'
-            )
         if isinstance(value, str) and _is_duration(schema):
             seconds = parse_duration(value)
             if seconds is None:

@@ -1,6 +1,6 @@
 """The settings of a server: every key, its type, its bounds and its default."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -15,7 +15,6 @@ Count = Annotated[int, Meta(ge=1)]
 ViewPath = Annotated[str, Meta(pattern=r"^/\S*$", max_length=1024)]
 Url = Annotated[str, Meta(pattern=r"^(https?://\S+)?$")]
 Limit = Annotated[int, Meta(ge=0)]
-NotYet: TypeAlias = None  # of a key that nothing reads yet: `null` means nothing, any other value is refused by name
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5}$")]
 
@@ -234,9 +233,7 @@ class LogsSection(Struct, frozen=True, kw_only=True):
 
     retention: Period = 30 * 86400.0  # how long output is kept
     tenants: dict[str, Period] = {}  # the same for output of these tenants
-    vclusters: dict[
-        str, Period
-    ] = {}  # the same for work in these vClusters; sensitive ones keep output without an entry here
+    vclusters: dict[str, Period] = {}  # the same for work in these; sensitive ones keep output without an entry here
 
 
 class RetentionSection(Struct, frozen=True, kw_only=True):
@@ -253,6 +250,7 @@ class ObjectStoreSection(Struct, frozen=True, kw_only=True):
 
     directory: str = ""  # folder of the object store; empty = `objects` in the data directory
     bucket: str = ""  # bucket of the object store; empty = objects are files. Needs the extra `lattice-hpc[s3]`
+    tenants: dict[str, str] = {}  # buckets of their own, at the same service, for output of the work of these tenants
     endpoint: str = ""  # address of the S3 service, such as https://s3.example.org; empty = Amazon's
     region: str = "us-east-1"  # region of the bucket; services other than Amazon's take any
     key_id: str = ""  # name of the access key: the name itself or a reference
@@ -355,7 +353,7 @@ class AuditSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one user may ask for; 0 = no limit. Where nothing is given, dev mode is generous."""
 
-    attach_max_concurrent: NotYet = None  # open terminals of one user
+    attach_max_concurrent: Limit | None = None  # open terminals of one user
     stream_logs_max_concurrent: Limit | None = None  # followed outputs of one user
     stream_metrics_max_concurrent: Limit | None = None  # followed metrics of one user
     watch_max_concurrent: Limit | None = None  # watched streams of changes of one user

@@ -17,7 +17,7 @@ from lattice.ports.nodes.agents import (
     RunKey,
 )
 from lattice.ports.nodes.checkpoints import CheckpointOrder
-from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
+from lattice.ports.nodes.steps import AnyStepOrder, InputPiece, StepOrder
 from lattice.ports.nodes.telemetry import NOT_MEASURED, TelemetryAsk, TelemetryTold
 
 
@@ -157,11 +157,9 @@ class FakeLinks:
         self.step_orders.append((node, order))
         return True
 
-    async def feed_step(
-        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int:
-        self.fed.append((node, offset, data, eof))
-        return offset + len(data)
+    async def feed_step(self, node: str, order: StepOrder, piece: InputPiece) -> int:
+        self.fed.append((node, piece.offset, piece.data, piece.eof))
+        return piece.offset + len(piece.data)
 
     async def read_journal(
         self, node: str, order: StepOrder, *, offset: int, follow: bool

@@ -95,6 +95,49 @@ def test_input_reaches_every_task_once_however_often_it_is_sent(shim: ShimProces
     assert written(fields) == dict.fromkeys(range(3), b"one\ntwo\n")
 
 
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_input_for_one_task_reaches_no_other_and_keeps_its_place(shim: ShimProcess, agent: Client) -> None:
+    fields = request(shim, 1, "cat", tasks=3, has_input=True)
+    agent.ask("launch_step", **fields)
+    of_all, of_one, of_other = about(fields), {**about(fields), "client": "a"}, {**about(fields), "client": "b"}
+    assert agent.ask("feed_step", **of_all, offset=0, data=encoded(b"all\n"))["upto"] == 4
+    assert agent.ask("feed_step", **of_one, offset=0, data=encoded(b"one\n"), task=1)["upto"] == 4
+    assert agent.ask("feed_step", **of_one, offset=0, data=encoded(b"one\nagain\n"), task=1)["upto"] == 10
+    assert agent.ask("feed_step", **of_other, offset=0, data=encoded(b"two\n"), task=2)["upto"] == 4
+    assert agent.ask("feed_step", **of_other, offset=4, data=encoded(b"nobody\n"), task=7)["upto"] == 11
+    assert agent.ask("feed_step", **of_all, offset=4, data=encoded(b"end\n"), eof=True)["upto"] == 8
+    step_end(agent, 1)
+    assert written(fields) == {0: b"all\nend\n", 1: b"all\none\nagain\nend\n", 2: b"all\ntwo\nend\n"}
+
+
+def test_input_for_single_tasks_waits_when_too_much_of_it_is_not_taken(shim: ShimProcess, agent: Client) -> None:
+    script = "[ $RANK = 0 ] && while [ ! -e go ]; do sleep 0.01; done; exec wc -c"
+    fields = request(shim, 1, "sh", "-c", script, tasks=2, has_input=True)
+    agent.ask("launch_step", **fields)
+    block = b"x" * (1 << 17)  # more than a pipe holds: rank 0 passes nothing that comes behind it
+    assert agent.ask("feed_step", **about(fields), offset=0, data=encoded(block))["upto"] == len(block)
+    sent = [0, 0]
+    while True:
+        rank = sum(sent) % 2
+        feed = {**about(fields), "client": f"c{rank}", "offset": sent[rank], "data": encoded(b"y"), "task": rank}
+        if agent.ask("feed_step", **feed)["upto"] == sent[rank]:
+            break
+        sent[rank] += 1
+    assert sent == [512, 512]
+    (shim.scratch / "go").touch()
+    while agent.ask("feed_step", **feed)["upto"] == sent[rank]:
+        pass
+    sent[rank] += 1
+    agent.ask("feed_step", **about(fields), offset=len(block), eof=True)
+    step_end(agent, 1)
+    assert {rank: int(said) for rank, said in written(fields).items()} == {
+        rank: len(block) + count for rank, count in enumerate(sent)
+    }
+
+
 def test_large_input_waits_for_a_slow_reader(shim: ShimProcess, agent: Client) -> None:
     fields = request(shim, 1, "sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; wc -c", has_input=True)
     agent.ask("launch_step", **fields)

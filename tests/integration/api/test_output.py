@@ -7,6 +7,7 @@ from lattice.core.machine.commands import ReportPart, RequeueAllocation
 from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.ports.site.retention import LogRetention
 from lattice.wire.files.chunks import Place, pack
+from lattice.wire.text.times import rfc3339
 from tests.integration.api.world import World, in_world, soon
 
 
@@ -126,6 +127,42 @@ async def test_lines_are_chosen_by_their_time_and_stamped(world: World) -> None:
     assert event is not None
     assert (event.data["data"], event.data["offset"]) == ("2026-03-01T10:22:00.000Z c\n", 4)
     await stream.close()
+    for query, shown in (
+        ("until=2026-03-01T10:21:00Z", "ab"),
+        ("offset=2", "bc"),
+        ("limit=3", "a\nb"),
+        ("offset=2&limit=1", "b"),
+    ):
+        assert await followed(world, query) == ([*shown.replace("\n", "")], "Completed"), query
+
+
+async def followed(world: World, query: str) -> tuple[list[str], str]:
+    """The lines of a stream, and the state in which it left the work."""
+    stream, text = await world.open(f"/allocations/a1/logs/stream?{query}"), ""
+    while (event := await stream.next()) is not None and event.event != "end":
+        text += event.data["data"]
+    assert event is not None
+    assert await stream.next() is None
+    return text.split(), event.data["state"]
+
+
+@in_world
+async def test_a_stream_ends_with_the_part_that_is_asked_for_though_the_work_goes_on(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    minute = 1_772_360_400_000  # 2026-03-01T10:20:00Z
+    await put_chunk(world, 0, 0, minute, b"a\n")
+    await put_chunk(world, 2, 1, minute + 60_000, b"b\n")
+    world.links.write("n1", 1, 1, "stdout", b"a\nb\n")
+    assert await followed(world, "until=2026-03-01T10:20:00Z") == (["a"], "Running")
+    assert await followed(world, "limit=3") == (["a", "b"], "Running")
+    assert await followed(world, "offset=2&limit=2") == (["b"], "Running")
+    asked = rfc3339(world.clock.ms + 100)
+    following = asyncio.create_task(followed(world, f"until={asked}"))
+    await asyncio.wait((following,), timeout=0.3)
+    assert not following.done()
+    world.clock.ms += 100
+    assert await following == (["a", "b"], "Running")
 
 
 @in_world

@@ -10,7 +10,7 @@ from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, PartPhase
 from lattice.core.model.work.layout import Misfit, lay_out
 from lattice.ports.nodes.agents import OutputPiece
-from lattice.ports.nodes.steps import LaunchRequest, StepRefused, StepView
+from lattice.ports.nodes.steps import InputPiece, LaunchRequest, StepRefused, StepView
 from tests.integration.api.world import World, in_world
 
 
@@ -54,9 +54,7 @@ class Desk:
     def resize(self, number: int, step: int, rows: int, columns: int, client: str = "") -> None:
         raise AssertionError
 
-    async def feed(
-        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int | None:
+    async def feed(self, number: int, step: int, piece: InputPiece) -> int | None:
         raise AssertionError
 
     def read(

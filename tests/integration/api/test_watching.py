@@ -10,7 +10,7 @@ from lattice.core.model.site.tenants import SENSITIVE, Tenant, Visibility
 from lattice.core.model.work.layout import Layout
 from lattice.core.model.work.steps import StepRecord
 from lattice.ports.nodes.agents import OutputPiece
-from lattice.ports.nodes.steps import StepView
+from lattice.ports.nodes.steps import InputPiece, StepView
 from lattice.wire.agents.journals import RECORD
 from tests.integration.api.test_audit import auditing
 from tests.integration.api.test_slurm_steps import Desk
@@ -45,11 +45,9 @@ class OneTerminal(Desk):
     def find(self, number: int, step: int) -> StepView | None:
         return next((view for view in self.live(number) if view.step == step), None)
 
-    async def feed(
-        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int | None:
-        self.fed += len(data)
-        return offset + len(data)
+    async def feed(self, number: int, step: int, piece: InputPiece) -> int | None:
+        self.fed += len(piece.data)
+        return piece.offset + len(piece.data)
 
     async def read(
         self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True

@@ -10,13 +10,14 @@ from lattice.control.steps.plan import decode_plan
 from lattice.control.steps.registry import ADOPT_WITHIN_S, NODES_WITHIN_S, UNHEARD, StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
-from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode, RaiseLevel
+from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode, RaiseLevel, SetSetting
 from lattice.core.model.work.layout import TaskRequest
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import EndCause, KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import (
     AckOrder,
     EndOrder,
+    InputPiece,
     LaunchOrder,
     LaunchRequest,
     SignalOrder,
@@ -33,6 +34,7 @@ class Book:
     def __init__(self, world: World) -> None:
         self.world = world
         self.cleared: list[str] = []
+        self.settings = StepSettings(grace_s=7)
         self.registry = self.make()
         self.number = 0
         self._launches = count(1)
@@ -43,7 +45,7 @@ class Book:
             world.replica,
             world.links,
             world.clock,
-            StepSettings(grace_s=7),
+            self.settings,
             lambda _: "token",
             self.cleared.append,
             WireUp(lambda launch_id: launch_id.encode().ljust(32, b"-"), lambda node: f"{node}.example:7000"),
@@ -61,6 +63,9 @@ class Book:
         made = launch_id or f"launch-{next(self._launches)}"
         request = LaunchRequest(launch_id=made, argv=("work",), task_request=task_request, **more)  # type: ignore[arg-type]
         return (await self.registry.launch(allocation, request)).step
+
+    async def feed(self, step: int, data: bytes, task: int | None = None) -> int | None:
+        return await self.registry.feed(self.number, step, InputPiece(offset=0, data=data, eof=True, task=task))
 
     def orders(self) -> list[tuple[str, object]]:
         return list(self.world.links.step_orders)
@@ -327,10 +332,42 @@ async def test_signals_and_input_go_to_the_nodes_that_need_them() -> None:
     step = await registry.launch(tasks=4, stdin="3")
     registry.registry.signal(registry.number, step, 10)
     assert registry.sent(SignalOrder) == ["n1", "n2"]
-    assert await registry.registry.feed(registry.number, step, 0, b"abc", eof=True) == 3
+    assert await registry.feed(step, b"abc") == 3
     assert registry.world.links.fed == [("n2", 0, b"abc", True)]
     with pytest.raises(StepRefused, match="is not running"):
         registry.registry.signal(registry.number, 99, 10)
+
+
+@scenario
+async def test_input_for_one_task_goes_to_its_node_and_is_refused_where_it_takes_none() -> None:
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=4, stdin="all")
+    assert await registry.feed(step, b"ab") == 2
+    assert await registry.feed(step, b"abc", task=0) == 3
+    assert await registry.feed(step, b"abcd", task=3) == 4
+    assert [each[0] for each in registry.world.links.fed] == ["n1", "n2", "n1", "n2"]
+    fed_alone = await registry.launch(tasks=2, stdin="1")
+    for wrong, wanted in ((step, 4), (fed_alone, 0)):
+        with pytest.raises(StepRefused, match=f"task {wanted} takes no input"):
+            await registry.feed(wrong, b"a", task=wanted)
+
+
+@scenario
+async def test_how_many_terminals_a_user_has_is_said_by_the_cluster_or_else_by_the_server() -> None:
+    registry = Book(World())
+    registry.settings = StepSettings(terminals=2)
+    registry.registry = registry.make()
+    await registry.begin()
+    for place in range(2):
+        await registry.launch(launch_id=f"terminal-{place}", **terminal_on("n1"))
+    with pytest.raises(StepRefused, match="you have 2 terminals already") as refused:
+        await registry.launch(launch_id="terminal-2", **terminal_on("n1"))
+    assert refused.value.limit == "2 terminals of one user"
+    await registry.world.do(SetSetting(key="rate_limits.attach_max_concurrent", value="3"))
+    await registry.launch(launch_id="terminal-2", **terminal_on("n1"))
+    with pytest.raises(StepRefused, match="you have 3 terminals already"):
+        await registry.launch(launch_id="terminal-3", **terminal_on("n1"))
 
 
 @scenario
@@ -339,15 +376,15 @@ async def test_nobody_takes_input_of_a_step_that_waits_or_is_on_its_way() -> Non
     await registry.begin()
     first = await registry.launch(tasks=8)
     waiting = await registry.launch(tasks=8)
-    assert await registry.registry.feed(registry.number, waiting, 0, b"", eof=True) is None
+    assert await registry.feed(waiting, b"") is None
     order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
     run = registry.world.replica.state.allocations[registry.number].run
     known = KnownStep(key=StepKey(registry.number, run, first), launch_id=registry.launch_id(first), plan=order.plan)
     registry.registry = registry.make()
     registry.registry.registered("n2", (known,))
-    assert await registry.registry.feed(registry.number, first, 0, b"", eof=True) is None
+    assert await registry.feed(first, b"") is None
     registry.registry.registered("n1", (known,))
-    assert await registry.registry.feed(registry.number, first, 0, b"", eof=True) == 0
+    assert await registry.feed(first, b"") == 0
     assert registry.world.links.fed == [("n1", 0, b"", True)]
 
 

@@ -96,6 +96,9 @@ def with_store(tmp_path: Path, **keys: object) -> ServerConfig:
         ({"bucket": "b-1", "key_id": "k", "key_secret": "env://NOT_SET"}, "variable NOT_SET is not set"),
         ({"bucket": "b-1", "key_secret": "s"}, "object_store.key_id: empty"),
         ({"bucket": "b-1", "key_id": "k", "key_secret": "s", "ca_file": "/not/there"}, "cannot read /not/there"),
+        ({"tenants": {"bio": "b-2"}}, "object_store.tenants needs object_store.bucket"),
+        ({"bucket": "b-1", "tenants": {"bio": "B"}}, "object_store.tenants.bio: 'B' is not the name of a bucket"),
+        ({"bucket": "b-1", "tenants": {"bio": "b-1"}}, "'b-1' is the bucket of object_store.bucket already"),
     ],
 )
 def test_a_store_that_cannot_be_is_refused_by_its_key(tmp_path: Path, keys: dict[str, object], why: str) -> None:
@@ -138,6 +141,9 @@ def test_a_bucket_is_tried_and_nothing_is_left_in_it(tmp_path: Path, monkeypatch
         assert asyncio.run(left()) == []
         ((_, why),) = connect_outcomes(with_store(tmp_path, **{**keys, "bucket": "another"}))
         assert "another" in why
+        _, (what, why) = connect_outcomes(with_store(tmp_path, **keys, tenants={"bio": "bio-objects"}))
+        assert what == "object store bucket bio-objects of tenant bio"
+        assert "bio-objects" in why
     ((_, why),) = connect_outcomes(with_store(tmp_path, **keys, timeout=2.0))
     assert bucket.endpoint in why
     assert "hidden-2" not in f"{why}{redacted(there)}"

@@ -73,14 +73,23 @@ class StepCalls:
 
     @operation
     def feed_step(
-        self, allocation_id: str, step: int, offset: int, data: bytes, *, eof: bool = False, client_name: str = ""
+        self,
+        allocation_id: str,
+        step: int,
+        offset: int,
+        data: bytes,
+        *,
+        eof: bool = False,
+        client_name: str = "",
+        task: int | None = None,
     ) -> Steps[InputTaken]:
-        """Hands input to the tasks that take it; the answer says how much of it was taken since the beginning.
+        """Hands input to the tasks that take it, or to one of them; the answer says how much of it was taken since the beginning.
 
         At a terminal every client, by a name of its own choice, counts its own bytes.
         """
         fields = {"offset": offset, "data": b2a_base64(data, newline=False).decode(), "eof": eof}
         fields |= {"client": client_name} if client_name else {}
+        fields |= {"task": task} if task is not None else {}
         return write("POST", at("allocations", allocation_id, "steps", str(step), "input"), InputTaken, fields)
 
     @operation

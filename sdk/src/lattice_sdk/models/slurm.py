@@ -20,6 +20,7 @@ class SlurmStep(Struct, frozen=True, kw_only=True):
     detaches: bool = False
     only_stdout: int = -1
     only_stderr: int = -1
+    only_stdin: int = -1
 
 
 class SlurmProgram(Struct, frozen=True, kw_only=True):

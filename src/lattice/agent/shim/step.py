@@ -33,6 +33,7 @@ Body = dict[str, object]
 
 MAX_INPUT_BYTES = 4 << 20
 MAX_JOINED = 256  # clients that join a step and feed it, besides the one that launched it
+MAX_ADDRESSED = 1024  # stretches of its input that are for one task, and that some task has not passed yet
 SHELL_SAW_KILL = 128 + signal.SIGKILL  # what a shell answers when its command died of SIGKILL
 NOT_FOUND = 127  # the same of a command that it cannot start
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
@@ -218,6 +219,7 @@ class Step:
     """
 
     __slots__ = (
+        "addressed",
         "base",
         "client_timer",
         "directory",
@@ -280,6 +282,7 @@ class Step:
         # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
         self.pending = bytearray()
         self.joined: dict[str, int] = {}  # bytes of clients that joined the step, by name
+        self.addressed: list[tuple[int, int, int]] = []  # from, to, rank: input for this task alone, in order
         self.base = 0
         self.has_eof = False
         # Output: how far it was read (never back), and until when its writers wait for readers. A descriptor in `held` is not
@@ -304,10 +307,11 @@ class Step:
         """The highest of its tasks, as a shell says it."""
         return max((task.status for task in self.tasks), default=0)
 
-    def take_input(self, offset: int, data: bytes, *, eof: bool, client: str = "") -> int:
+    def take_input(self, offset: int, data: bytes, *, eof: bool, client: str = "", task: int = -1) -> int:
         """Keep what is new of the bytes at `offset`, if there is room; how many bytes of this client were taken since its first.
 
         Who launched the step has no name, and its end of input ends that of the tasks. Others that join count their own bytes.
+        `task` is the only one that gets them; -1 = all that take input.
         """
         end = self.base + len(self.pending)
         taken = self.joined.get(client, 0) if client else end - sum(self.joined.values())
@@ -318,6 +322,8 @@ class Step:
         fresh = data[taken - offset :]
         if len(self.pending) + len(fresh) > MAX_INPUT_BYTES and self.pending:
             return taken
+        if task >= 0 and fresh and not self._address(end, end + len(fresh), task):
+            return taken
         self.pending += fresh
         if client:
             self.joined[client] = taken + len(fresh)
@@ -325,8 +331,26 @@ class Step:
             self.has_eof = eof and offset + len(data) >= taken
         return taken + len(fresh)
 
+    def _address(self, begin: int, end: int, rank: int) -> bool:
+        """Whether there is room to note whom this input is for."""
+        if self.addressed and self.addressed[-1][1:] == (begin, rank):
+            begin = self.addressed.pop()[0]
+        elif len(self.addressed) >= MAX_ADDRESSED:
+            return False
+        self.addressed.append((begin, end, rank))
+        return True
+
     def input_for(self, task: Task) -> memoryview:
-        return memoryview(self.pending)[task.cursor - self.base :]
+        """What it has not taken, up to the next byte that is for another task; it passes those that come first."""
+        stop = self.base + len(self.pending)
+        for begin, end, rank in self.addressed:
+            if end <= task.cursor or rank == task.rank:
+                continue
+            if begin > task.cursor:
+                stop = begin
+                break
+            task.cursor = end
+        return memoryview(self.pending)[task.cursor - self.base : stop - self.base]
 
     def trim_input(self) -> None:
         """Forget what every task that takes input has taken."""
@@ -334,6 +358,7 @@ class Step:
         place = min(cursors) if cursors else self.base + len(self.pending)
         del self.pending[: place - self.base]
         self.base = place
+        self.addressed = [each for each in self.addressed if each[1] > place]
 
     def judge(self, usage: Usage) -> None:
         """Notes what it used."""

@@ -187,6 +187,8 @@ class Steps:
         request = {"op": "feed_step", **_about(key), "offset": asked.offset, "data": data, "eof": asked.eof}
         if asked.client:
             request["client"] = asked.client
+        if asked.HasField("task"):
+            request["task"] = asked.task
         self._ask_launched(key, request, taken)
 
     def order(self, operation: str, key: StepKey, **more: object) -> None:

@@ -5,8 +5,9 @@ serves. Pieces are cut between UTF-8 characters, so that text stays text.
 """
 
 import asyncio
+import math
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 from lattice.api.context import Context
@@ -83,6 +84,7 @@ class Follower:
         tail: int = 0,
         place: Place | None = None,
         since_ms: int | None = None,
+        until_ms: int | None = None,
     ) -> None:
         self.record = record
         self._context = context
@@ -92,9 +94,9 @@ class Follower:
         self._fixed_run = fixed_run
         self._tail = 0 if place else tail
         self._place = place
-        self._since_ms = since_ms
+        self._since_ms, self._until_ms = since_ms, until_ms
 
-    async def items(self) -> AsyncIterator[Piece | int]:
+    async def items(self) -> AsyncGenerator[Piece | int, None]:
         """Pieces as they come; a number says that this run starts again."""
         done = 0
         while not self._feed.is_closed:
@@ -107,12 +109,18 @@ class Follower:
                 async for piece in self._follow_run(run):
                     yield piece
                 done, self._place, self._tail = run, None, 0
-                if self._fixed_run:
+                if self._fixed_run or self._left_s() == 0:
                     return
-            elif record.is_terminal:
+            elif record.is_terminal or self._left_s() == 0:
                 return
             else:
-                await self._feed.next_change_of(record.number, _LONG_S)
+                await self._feed.next_change_of(record.number, min(_LONG_S, self._left_s()))
+
+    def _left_s(self) -> float:
+        """Until the end of the time that is asked for; 0 when it is over."""
+        if self._until_ms is None:
+            return math.inf
+        return max(0.0, (self._until_ms - self._context.services.clock.now_ms()) / 1000)
 
     async def _look(self) -> Allocation:
         found = await find_number(self._context, self.record.number)
@@ -151,17 +159,23 @@ class Follower:
         tail, delay = self._tail, _RETRY_FROM_S
         while not self._feed.is_closed:
             record = await self._look()
-            is_over = is_part_over(record, source.run, source.node)
+            is_over, left_s = is_part_over(record, source.run, source.node), self._left_s()
             if is_over:
                 whole = is_part_whole(record, source.run, source.node)
                 pieces = source.finished(is_whole=whole, offset=offset, tail_lines=tail, since_ms=self._since_ms)
             else:
-                pieces = source.running(offset=offset, tail_lines=tail, follow=True, since_ms=self._since_ms)
+                pieces = source.running(offset=offset, tail_lines=tail, follow=left_s > 0, since_ms=self._since_ms)
+            is_bounded = not is_over and 0 < left_s < math.inf
             try:
-                async for piece in pieces:
-                    offset, tail, delay = piece.offset + len(piece.data), 0, _RETRY_FROM_S
-                    await queue.put((source.node, piece))
+                async with asyncio.timeout(left_s if is_bounded else None) as bound:
+                    async for piece in pieces:
+                        offset, tail, delay = piece.offset + len(piece.data), 0, _RETRY_FROM_S
+                        await queue.put((source.node, piece))
                 return
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                # What was written until then is there, and is read without waiting for more.
             except (AgentUnreachable, OutputUnavailable):
                 if is_over:
                     return

@@ -67,6 +67,7 @@ class AttachedStep:
         self._detaches = bool(about.get("detaches"))
         self._client = urandom(8).hex() if self._detaches else ""
         self._only = {1: int(about.get("only_stdout", -1)), 2: int(about.get("only_stderr", -1))}
+        self._fed = "" if int(about.get("only_stdin", -1)) < 0 else f',"task":{about["only_stdin"]}'
         self._about = about
         self._path = f"/api/v1/allocations/{about['allocation']}/steps/{about['step']}"
         self._places: dict[int, int] = {}
@@ -261,7 +262,7 @@ class AttachedStep:
             end = offset + len(data)
             while self._result is None:
                 text = b2a_base64(data, newline=False).decode()
-                body = f'{{"offset":{offset},"data":"{text}","client":"{self._client}","eof":{"false" if is_open else "true"}}}'
+                body = f'{{"offset":{offset},"data":"{text}","client":"{self._client}"{self._fed},"eof":{"false" if is_open else "true"}}}'
                 taken = int(self._post("POST", f"{self._path}/input", body).get("upto", -1))
                 if taken > offset:
                     data, offset = data[taken - offset :], taken

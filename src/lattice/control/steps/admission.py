@@ -7,7 +7,6 @@ from lattice.control.steps.plan import misfit_refusal, programs_of
 from lattice.control.steps.wireup import WireUp
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, Misfit, lay_out
 from lattice.core.model.work.steps import is_terminal
@@ -23,8 +22,12 @@ def admitted(
     request: LaunchRequest,
     of: Mapping[int, Mapping[int, LiveStep]],
     wire_up: WireUp,
+    terminals: int,
 ) -> Layout:
-    """How the step would lie on the whole allocation. `of` are the live steps of every allocation. Raises StepRefused."""
+    """How the step would lie on the whole allocation. `of` are the live steps of every allocation.
+
+    `terminals` is how many a user may have unless the settings of the cluster say it. Raises StepRefused.
+    """
     total = lay_out(request.task_request, cpus_left(state, allocation))
     if isinstance(total, Misfit):
         raise misfit_refusal(total, allocation)
@@ -40,7 +43,7 @@ def admitted(
             hint="wait for some of them to end",
         )
     if request.terminal is not None:
-        _check_terminals(state, allocation, of)
+        _check_terminals(state, allocation, of, terminals)
     return total
 
 
@@ -52,8 +55,10 @@ def not_connected(node: str, allocation: Allocation) -> StepRefused:
     )
 
 
-def _check_terminals(state: State, allocation: Allocation, of: Mapping[int, Mapping[int, LiveStep]]) -> None:
-    limit = int(setting_value(state.settings, TERMINALS))
+def _check_terminals(
+    state: State, allocation: Allocation, of: Mapping[int, Mapping[int, LiveStep]], usual: int
+) -> None:
+    limit = int(state.settings.get(TERMINALS, usual))
     open_ones = _terminals_of(state, allocation.user, of)
     if limit and len(open_ones) >= limit:
         named = ", ".join(live.id for live in open_ones[:5])

@@ -168,6 +168,7 @@ def view_of(live: LiveStep) -> StepView:
         is_terminal=is_terminal(live.launch_id),
         pmi=pmi_summary(live),
         fed_at=live.fed_at,
+        stdin=plan.stdin if plan else "",
     )
 
 

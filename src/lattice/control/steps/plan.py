@@ -14,10 +14,10 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, Misfit
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import EndCause, StartOrder, TaskEnd
-from lattice.ports.nodes.steps import LaunchRequest, StepRefused, TaskOrder
+from lattice.ports.nodes.steps import ALL_INPUT, LaunchRequest, StepRefused, TaskOrder
 from lattice.slurm.submit.variables import StepFacts, step_variables
 
-NO_INPUT, ALL_INPUT = "none", "all"
+NO_INPUT = "none"
 SHOWN_FAILURES = 20
 MAX_NAME = 64
 ENDED_BY_US = frozenset({signal.SIGTERM, signal.SIGKILL})
@@ -42,13 +42,13 @@ class StepPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def cpus_on(self, place: int) -> int:
         return 0 if self.overlap else self.layout.counts[place] * self.cpus_per_task
 
-    def input_nodes(self) -> tuple[str, ...]:
-        """Nodes with tasks that take input."""
-        if self.stdin == ALL_INPUT:
+    def input_nodes(self, only: int | None = None) -> tuple[str, ...]:
+        """Nodes with tasks that take input, or with `only` that one."""
+        if self.stdin == ALL_INPUT and only is None:
             return self.layout.nodes
-        if not _is_rank(self.stdin):
+        if self.stdin != ALL_INPUT and (not _is_rank(self.stdin) or only not in (None, int(self.stdin))):
             return ()
-        rank = int(self.stdin)
+        rank = int(self.stdin) if only is None else only
         return tuple(node for node, ranks in zip(self.layout.nodes, self.layout.ranks(), strict=True) if rank in ranks)
 
     def node_of(self) -> dict[int, str]:

@@ -46,6 +46,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.steps import (
     AckOrder,
+    InputPiece,
     LaunchOrder,
     LaunchRequest,
     ResizeOrder,
@@ -74,6 +75,7 @@ class StepSettings(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     api_url: str = ""
     slurm: SlurmSettings = SlurmSettings()
+    terminals: int = 5  # of one user, unless the settings of the cluster say it; 0 = no limit
 
 
 class StepRegistry:
@@ -126,7 +128,7 @@ class StepRegistry:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        total = admitted(self._replica.state, allocation, request, self._of, self._wire_up)
+        total = admitted(self._replica.state, allocation, request, self._of, self._wire_up, self._settings.terminals)
         live = self._enter(allocation, request, total.size)
         if not self._start(live, allocation, request):
             if request.immediate:
@@ -177,24 +179,23 @@ class StepRegistry:
         for node in sorted(live.open_nodes):
             self._links.order_step(node, order)
 
-    async def feed(
-        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int | None:
+    async def feed(self, number: int, step: int, piece: InputPiece) -> int | None:
         live = self._live.get((number, step))
         if live is None:
             raise unknown_step(number, step)
         if live.plan is None:
             return None
-        live.fed_at = self._clock.now_ms() if data else live.fed_at
-        nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
+        takers = live.plan.input_nodes(piece.task)
+        if piece.task is not None and not takers:
+            raise StepRefused("invalid", f"task {piece.task} takes no input", current=live.plan.stdin)
+        live.fed_at = self._clock.now_ms() if piece.data else live.fed_at
+        nodes = [node for node in takers if node in live.open_nodes]
         if not nodes:
-            return offset + len(data)
+            return piece.offset + len(piece.data)
         missing = {node for node in nodes if (node, live.key) in self._missing}
         if (live.unsent | missing).intersection(nodes):
             return None
-        about = live.about()
-        feeds = (self._links.feed_step(node, about, offset, data, eof=eof, client=client) for node in nodes)
-        return min(await asyncio.gather(*feeds))
+        return min(await asyncio.gather(*(self._links.feed_step(node, live.about(), piece) for node in nodes)))
 
     def read(
         self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True

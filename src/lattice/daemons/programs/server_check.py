@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
-from lattice.daemons.outside.objects import has_shared_store, store_outcome
+from lattice.daemons.outside.objects import has_shared_store, store_outcomes
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
 
 CONNECT_WITHIN_S = 5.0
@@ -56,8 +56,7 @@ def connect_outcomes(config: ServerConfig) -> Iterator[tuple[str, str]]:
             host, port = rest.partition("/")[0], "443" if scheme == "https" else "80"
         yield f"login provider {issuer}", _try(Address(host.strip("[]"), int(port)))
     if has_shared_store(config):
-        section = config.object_store
-        yield f"object store {section.directory or f'bucket {section.bucket}'}", store_outcome(config)
+        yield from store_outcomes(config)
 
 
 def _check_data_dir(directory: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from lattice.api.rates import DEFAULTS
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity.evictions import Evictions
@@ -436,8 +437,12 @@ class _Timings:
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
 
     def steps(self, api_url: str) -> StepSettings:
+        said = self._config.rate_limits.attach_max_concurrent
         return StepSettings(
-            grace_s=self._config.node_agent.stop_grace_s, api_url=api_url, slurm=self.dispatch(api_url).slurm
+            grace_s=self._config.node_agent.stop_grace_s,
+            api_url=api_url,
+            slurm=self.dispatch(api_url).slurm,
+            terminals=DEFAULTS["attach_max_concurrent"] if said is None else said,
         )
 
     def dispatch(self, api_url: str) -> DispatchSettings:

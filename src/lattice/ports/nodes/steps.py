@@ -131,6 +131,16 @@ class AckOrder(StepOrder, frozen=True, kw_only=True, gc=False):
 AnyStepOrder = LaunchOrder | SignalOrder | EndOrder | NodesEndedOrder | ResizeOrder | AckOrder
 
 
+class InputPiece(Struct, frozen=True, kw_only=True):
+    """Bytes for the tasks; `offset` counts those of the client since its first, so that a repeated piece is harmless."""
+
+    offset: int
+    data: bytes
+    eof: bool = False
+    client: str = ""  # who joined the step, or types at a terminal; empty = who launched it
+    task: int | None = None  # the only one that gets them; None = all that take input
+
+
 class StepLinks(Protocol):
     """The part of the agents' links that steps need."""
 
@@ -140,15 +150,16 @@ class StepLinks(Protocol):
         """Queues the order; False when the node does not take any now."""
         ...
 
-    async def feed_step(
-        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int:
-        """How many bytes of input, of this client at a terminal, the node has taken since the beginning. Raises AgentUnreachable, StepRefused."""
+    async def feed_step(self, node: str, order: StepOrder, piece: InputPiece) -> int:
+        """How many bytes of input of its client the node has taken since the first. Raises AgentUnreachable, StepRefused."""
         ...
 
     def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
         """What the tasks on the node wrote. Raises AgentUnreachable or OutputUnavailable."""
         ...
+
+
+ALL_INPUT = "all"  # `stdin` of a step whose tasks all take input
 
 
 class Program(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -209,6 +220,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     is_terminal: bool = False
     pmi: str = ""  # how its ranks found each other, as far as the nodes have said
     fed_at: int = 0  # when input came last, as far as this leader knows; 0 = none did
+    stdin: str = ""  # which task takes input: a rank, `all`, `none`, or a file; empty while it waits
 
 
 class IdleView(Protocol):
@@ -248,9 +260,7 @@ class StepService(Protocol):
         """The size of its terminal, as this client sees it. Raises StepRefused."""
         ...
 
-    async def feed(
-        self, number: int, step: int, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int | None:
+    async def feed(self, number: int, step: int, piece: InputPiece) -> int | None:
         """How much input was taken since the beginning; None while there is no reader. Raises StepRefused, AgentUnreachable."""
         ...
 

@@ -224,7 +224,7 @@ class SlurmCommandRequest(_message.Message):
     def __init__(self, program: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., script: _Optional[str] = ..., script_path: _Optional[str] = ..., host: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., umask: _Optional[int] = ..., resume: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SlurmStep(_message.Message):
-    __slots__ = ("allocation", "step", "tasks", "label", "stdin", "fed", "pty", "stdout", "stderr", "append", "resume", "detaches", "only_stdout", "only_stderr")
+    __slots__ = ("allocation", "step", "tasks", "label", "stdin", "fed", "pty", "stdout", "stderr", "append", "resume", "detaches", "only_stdout", "only_stderr", "only_stdin")
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
@@ -239,6 +239,7 @@ class SlurmStep(_message.Message):
     DETACHES_FIELD_NUMBER: _ClassVar[int]
     ONLY_STDOUT_FIELD_NUMBER: _ClassVar[int]
     ONLY_STDERR_FIELD_NUMBER: _ClassVar[int]
+    ONLY_STDIN_FIELD_NUMBER: _ClassVar[int]
     allocation: str
     step: int
     tasks: int
@@ -253,7 +254,8 @@ class SlurmStep(_message.Message):
     detaches: bool
     only_stdout: int
     only_stderr: int
-    def __init__(self, allocation: _Optional[str] = ..., step: _Optional[int] = ..., tasks: _Optional[int] = ..., label: _Optional[bool] = ..., stdin: _Optional[str] = ..., fed: _Optional[bool] = ..., pty: _Optional[bool] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., append: _Optional[bool] = ..., resume: _Optional[str] = ..., detaches: _Optional[bool] = ..., only_stdout: _Optional[int] = ..., only_stderr: _Optional[int] = ...) -> None: ...
+    only_stdin: int
+    def __init__(self, allocation: _Optional[str] = ..., step: _Optional[int] = ..., tasks: _Optional[int] = ..., label: _Optional[bool] = ..., stdin: _Optional[str] = ..., fed: _Optional[bool] = ..., pty: _Optional[bool] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., append: _Optional[bool] = ..., resume: _Optional[str] = ..., detaches: _Optional[bool] = ..., only_stdout: _Optional[int] = ..., only_stderr: _Optional[int] = ..., only_stdin: _Optional[int] = ...) -> None: ...
 
 class SlurmProgram(_message.Message):
     __slots__ = ("argv", "environment", "resume")

@@ -1306,20 +1306,22 @@ class EndStep(_message.Message):
     def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class StepInput(_message.Message):
-    __slots__ = ("key", "offset", "data", "eof", "ticket", "client")
+    __slots__ = ("key", "offset", "data", "eof", "ticket", "client", "task")
     KEY_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     EOF_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     key: StepKey
     offset: int
     data: bytes
     eof: bool
     ticket: int
     client: str
-    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., ticket: _Optional[int] = ..., client: _Optional[str] = ...) -> None: ...
+    task: int
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., ticket: _Optional[int] = ..., client: _Optional[str] = ..., task: _Optional[int] = ...) -> None: ...
 
 class StepInputTaken(_message.Message):
     __slots__ = ("ticket", "upto", "error")

@@ -1485,14 +1485,17 @@ class LogsDeleted(_message.Message):
     def __init__(self, id: _Optional[str] = ..., objects: _Optional[int] = ...) -> None: ...
 
 class StreamLogsRequest(_message.Message):
-    __slots__ = ("id", "stream", "tail", "node", "run", "since", "timestamps", "last_event_id")
+    __slots__ = ("id", "stream", "tail", "node", "run", "since", "until", "timestamps", "offset", "limit", "last_event_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     stream: str
@@ -1500,9 +1503,12 @@ class StreamLogsRequest(_message.Message):
     node: str
     run: int
     since: str
+    until: str
     timestamps: bool
+    offset: int
+    limit: int
     last_event_id: str
-    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., since: _Optional[str] = ..., timestamps: _Optional[bool] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., timestamps: _Optional[bool] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class PieceView(_message.Message):
     __slots__ = ("node", "stream", "offset", "data", "data_b64")
@@ -1926,10 +1932,11 @@ class FollowStepResponse(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., step_info: _Optional[_Union[StepInfo, _Mapping]] = ..., step_output: _Optional[_Union[StepOutput, _Mapping]] = ..., step_screen: _Optional[_Union[StepScreen, _Mapping]] = ..., step_gap: _Optional[_Union[StepGap, _Mapping]] = ..., step_notice: _Optional[_Union[StepNotice, _Mapping]] = ..., step_result: _Optional[_Union[StepResult, _Mapping]] = ...) -> None: ...
 
 class FeedStepRequest(_message.Message):
-    __slots__ = ("id", "step", "client", "offset", "data", "eof", "request_id")
+    __slots__ = ("id", "step", "client", "task", "offset", "data", "eof", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     EOF_FIELD_NUMBER: _ClassVar[int]
@@ -1937,11 +1944,12 @@ class FeedStepRequest(_message.Message):
     id: str
     step: int
     client: str
+    task: int
     offset: int
     data: str
     eof: bool
     request_id: str
-    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., client: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., client: _Optional[str] = ..., task: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class InputTaken(_message.Message):
     __slots__ = ("upto", "waiting")

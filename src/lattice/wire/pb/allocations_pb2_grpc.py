@@ -407,7 +407,7 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamLogs(self, request, context):
-        """Stream the output, from its beginning until the allocation has ended.
+        """Stream the output, from its beginning until the allocation has ended, or the end of the part that is asked for has come.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

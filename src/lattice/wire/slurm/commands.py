@@ -51,6 +51,7 @@ class SlurmStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     )
     only_stdout: int = -1  # the one task whose stdout is shown; -1 = all
     only_stderr: int = -1
+    only_stdin: int = -1  # the one task that gets input; -1 = all that take it
 
 
 class SlurmProgram(Struct, frozen=True, kw_only=True, omit_defaults=True):

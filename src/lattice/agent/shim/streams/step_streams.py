@@ -115,7 +115,8 @@ class StepStreams:
         if step.terminal is not None:
             upto = self._type(step, str(request.get("client") or ""), offset, data)
         else:
-            upto = step.take_input(offset, data, eof=eof, client=str(request.get("client") or ""))
+            client, rank = str(request.get("client") or ""), integer(request, "task", -1)
+            upto = step.take_input(offset, data, eof=eof, client=client, task=rank)
         for task in step.tasks:
             self._give_input(step, task)
         step.trim_input()
@@ -156,22 +157,19 @@ class StepStreams:
         """
         if task.cursor < 0 or task.input_fd < 0:
             return
-        waiting = step.input_for(task)
         try:
-            while waiting:
-                written = os.write(task.input_fd, waiting)
-                task.cursor += written
-                waiting = waiting[written:]
+            while True:
+                with step.input_for(task) as waiting:
+                    if not waiting:
+                        break
+                    task.cursor += os.write(task.input_fd, waiting)
         except BlockingIOError:
-            waiting.release()
             self._await_room(step, task)
             return
         except OSError:
-            waiting.release()
             self.stop_input(task)
             step.trim_input()
             return
-        waiting.release()
         if step.has_eof:
             if task.is_terminal:
                 os.write(task.input_fd, END_OF_INPUT)

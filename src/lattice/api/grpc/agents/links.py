@@ -26,7 +26,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.checkpoints import CheckpointOrder
 from lattice.ports.nodes.collecting import CollectingOrder
-from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
+from lattice.ports.nodes.steps import AnyStepOrder, InputPiece, StepOrder, StepRefused
 from lattice.ports.nodes.telemetry import TelemetryAsk, TelemetryTold
 from lattice.wire.agents.messages import IMAGES_ASK, RUN_KEY, STEP_KEY, order_message
 from lattice.wire.agents.telemetry import TELEMETRY_ASK
@@ -328,13 +328,14 @@ class AgentLinkTable:
         key = RUN_KEY.write(order.key.of_run)
         return self._pieces(node, pb.ReadOutput(key=key, step=order.key.step, offset=offset, follow=follow))
 
-    async def feed_step(
-        self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool, client: str = ""
-    ) -> int:
+    async def feed_step(self, node: str, order: StepOrder, piece: InputPiece) -> int:
         link = self._links.get(node)
         ticket = next(self._reader_ids)
         key = STEP_KEY.write(order.key)
-        fed = pb.StepInput(key=key, offset=offset, data=data, eof=eof, ticket=ticket, client=client)
+        fed = pb.StepInput(key=key, ticket=ticket, offset=piece.offset, data=piece.data, eof=piece.eof)
+        fed.client = piece.client
+        if piece.task is not None:
+            fed.task = piece.task
         if link is None or not link.put(pb.ServerMessage(step_input=fed)):
             raise AgentUnreachable(f"node {node} is not connected")
         waiting = link.inputs[ticket] = asyncio.get_running_loop().create_future()

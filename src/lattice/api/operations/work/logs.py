@@ -1,7 +1,9 @@
 """Output of an allocation: as it is, or followed live."""
 
 import base64
+import math
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
 
@@ -49,7 +51,10 @@ class LogStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     node: str = ""
     run: int | None = None
     since: str = ""
+    until: str = ""
     timestamps: bool = False
+    offset: int | None = None
+    limit: int | None = None
     last_event_id: str = ""
 
 
@@ -101,9 +106,8 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
         )
     nodes = await launch_nodes(context.services, record, run, request.stream)
     chosen = chosen_nodes(nodes, request.node)
-    if (place or most is not None) and len(chosen) > 1:
-        hint = f"name one of them: node={chosen[0]}"
-        raise BadField("offset" if place else "limit", f"{len(chosen)} nodes have output of their own", hint=hint)
+    if place or most is not None:
+        _check_single(chosen, place)
     if request.tail == 0:
         chosen = []
     reader = _Reader(context.services, record, tail, place, wanted)
@@ -114,12 +118,18 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
 
 
 async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[LogEvent]:
-    """Stream the output, from its beginning until the allocation has ended."""
+    """Stream the output, from its beginning until the allocation has ended, or the end of the part that is asked for has come."""
     tail = _tail(request.tail)
-    wanted = _wanted(request.since, "", stamps=request.timestamps)
+    wanted = _wanted(request.since, request.until, stamps=request.timestamps)
+    begin, most = _window(request, wanted)
     place = Place.parse(request.last_event_id) if request.last_event_id else None
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
     await record_access(context, "allocation.logs", record, "followed")
+    if begin or most is not None:
+        run = request.run or max(record.run, 1)
+        nodes = await launch_nodes(context.services, record, run, request.stream)
+        _check_single(chosen_nodes(nodes, request.node) if nodes else [], begin)
+        place = place or Place(run, {"": begin})
     follower = Follower(
         context,
         record,
@@ -129,8 +139,10 @@ async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[
         tail=tail,
         place=place,
         since_ms=wanted.since_ms,
+        until_ms=wanted.until_ms,
     )
-    return EventAnswer(_events(follower, request.stream, wanted))
+    end = math.inf if most is None else begin + most
+    return EventAnswer(_events(follower, request.stream, wanted, end))
 
 
 async def delete_logs(context: Context, request: DeleteLogsRequest) -> LogsDeleted:
@@ -160,24 +172,34 @@ async def delete_logs(context: Context, request: DeleteLogsRequest) -> LogsDelet
     return LogsDeleted(id=name, objects=len(deleted))
 
 
-async def _events(follower: Follower, stream: str, wanted: Wanted) -> AsyncGenerator[ServerEvent[LogEvent], None]:
+async def _events(
+    follower: Follower, stream: str, wanted: Wanted, end: float
+) -> AsyncGenerator[ServerEvent[LogEvent], None]:
+    """`end` is the place behind the last byte that is wanted."""
     lines: dict[str, Lines] = {}
-    async for item in follower.items():
-        if not isinstance(item, Piece):
-            lines.clear()
-            yield ServerEvent(Restart(run=item), event="restart")
-        elif wanted.is_plain:
-            yield ServerEvent(_piece_view(item, stream), id=item.place)
-        else:
-            of_node = lines.setdefault(item.node, Lines(wanted))
-            try:
-                data = of_node.feed(OutputPiece(offset=item.offset, data=item.data, marks=item.marks))
-            except TimesUnknown:
-                raise _no_times(follower.record) from None
+    async with aclosing(follower.items()) as items:
+        async for item in items:
+            if not isinstance(item, Piece):
+                lines.clear()
+                yield ServerEvent(Restart(run=item), event="restart")
+                continue
+            if wanted.is_plain:
+                data = item.data[: int(min(max(end - item.offset, 0), len(item.data)))]
+            else:
+                data = _chosen(lines.setdefault(item.node, Lines(wanted)), item, follower.record)
             if data:
                 yield ServerEvent(_piece_view(replace(item, data=data), stream), id=item.place)
+            if item.offset + len(item.data) >= end:
+                break
     record = follower.record
     yield ServerEvent(End(state=record.state, exit_code=record.exit_code), event="end")
+
+
+def _chosen(lines: Lines, item: Piece, record: Allocation) -> bytes:
+    try:
+        return lines.feed(OutputPiece(offset=item.offset, data=item.data, marks=item.marks))
+    except TimesUnknown:
+        raise _no_times(record) from None
 
 
 def _piece_view(piece: Piece, stream: str) -> PieceView:
@@ -282,7 +304,14 @@ def _wanted(since: str, until: str, *, stamps: bool) -> Wanted:
     return Wanted(since_ms, until_ms, stamps)
 
 
-def _window(request: LogQuery, wanted: Wanted) -> tuple[int, int | None]:
+def _check_single(nodes: list[str], begin: int) -> None:
+    """Places count in the output of one node. Raises BadField."""
+    if len(nodes) > 1:
+        hint = f"name one of them: node={nodes[0]}"
+        raise BadField("offset" if begin else "limit", f"{len(nodes)} nodes have output of their own", hint=hint)
+
+
+def _window(request: LogQuery | LogStreamQuery, wanted: Wanted) -> tuple[int, int | None]:
     """Offset and limit in bytes. Raises BadField."""
     for field, value in (("offset", request.offset), ("limit", request.limit)):
         if value is None:

@@ -5,8 +5,9 @@ import base64
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from functools import partial
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from lattice.api.answers import EventAnswer, Page, ServerEvent
@@ -25,7 +26,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import AgentUnreachable
-from lattice.ports.nodes.steps import StepRefused, StepService, StepView
+from lattice.ports.nodes.steps import InputPiece, StepRefused, StepService, StepView
 from lattice.wire.bounds import Short, TaskList, WholeText
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.steps import (
@@ -69,12 +70,14 @@ class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Input bytes (base64) for the tasks; `offset` counts from the first byte, so that a repeated piece is harmless.
 
-    At a terminal every `client`, by a name of its own choice, counts its own bytes.
+    At a terminal every `client`, by a name of its own choice, counts its own bytes. `task` is the only one that gets them; without it all
+    that take input do.
     """
 
     id: str
     step: int
     client: Short = ""
+    task: Annotated[int, Meta(ge=0)] | None = None
     offset: int = 0
     data: WholeText = ""
     eof: bool = False
@@ -267,9 +270,8 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
         raise BadField("data", "is too large", current=f"{len(data):,}", limit=f"{MAX_INPUT_BYTES:,} bytes")
     check_steers(context, await _view(context, allocation, request.step))
     try:
-        upto = await step_service_of(context).feed(
-            allocation.number, request.step, request.offset, data, eof=request.eof, client=request.client
-        )
+        piece = InputPiece(offset=request.offset, data=data, eof=request.eof, client=request.client, task=request.task)
+        upto = await step_service_of(context).feed(allocation.number, request.step, piece)
     except StepRefused as refusal:
         raise refused(refusal) from None
     except AgentUnreachable as error:

@@ -11,7 +11,7 @@ from lattice.api.slurm.rows.finding import parse_job_id
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout
-from lattice.ports.nodes.steps import StepView
+from lattice.ports.nodes.steps import ALL_INPUT, StepView
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.listings.listing import ALIKE, ListingLine, flag, read_line, value
 from lattice.slurm.submit.getopt import Grammar
@@ -53,8 +53,6 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         return printed(*layout_lines(layout))
     if line.has("pty") and any(line.has(name) for name in _FILTERS):
         raise error(PROGRAM, "--pty is incompatible with --input-filter, --output-filter and --error-filter")
-    if line.has("input-filter"):
-        raise error(PROGRAM, "--input-filter is not supported: input goes to the tasks that srun --input named")
     step = SlurmStep(
         allocation=allocation_id(allocation.number),
         step=view.step,
@@ -64,6 +62,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         detaches=True,
         only_stdout=_task(line, "output-filter", view.tasks),
         only_stderr=_task(line, "error-filter", view.tasks),
+        only_stdin=_fed_task(line, view),
     )
     return SlurmAnswer(attend=step)
 
@@ -105,6 +104,15 @@ def _task(line: ListingLine, option: str, tasks: int) -> int:
     if number is None or number >= tasks:
         raise error(PROGRAM, f'Invalid numeric value "{text[:40]}" for --{option}: the step has {tasks} tasks')
     return number
+
+
+def _fed_task(line: ListingLine, view: StepView) -> int:
+    """The task that --input-filter names; -1 = all that take input."""
+    task = _task(line, "input-filter", view.tasks)
+    if task < 0 or view.stdin in (ALL_INPUT, str(task)):
+        return task
+    takes = f"only task {view.stdin} takes input" if whole(view.stdin) is not None else "no task takes input from here"
+    raise error(PROGRAM, f"--input-filter={task}: {takes}, as srun --input said")
 
 
 def layout_lines(layout: Layout) -> list[str]:
