@@ -93,6 +93,12 @@ def test_lines_are_chosen_by_time_and_pattern(api: FakeApi, cli: Cli) -> None:
     assert (found["stdout"], found["stderr"]) == ("three\n", "")
 
 
+def test_following_ends_at_the_time_that_is_named(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs/stream", Reply(events=("event: end\n\n",)))
+    assert cli("logs", "-f", "a17", "--stdout", "--until=2026-03-02T10:00:00Z").code == 0
+    assert dict(api.last().query)["until"] == "2026-03-02T10:00:00Z"
+
+
 def test_patterns_apply_to_lines_that_are_followed(api: FakeApi, cli: Cli) -> None:
     pieces = [
         "data: " + json.dumps({"node": "n1", "stream": "stdout", "offset": offset, "data": text}) + "\n\n"
@@ -108,7 +114,6 @@ def test_patterns_apply_to_lines_that_are_followed(api: FakeApi, cli: Cli) -> No
         (("--grep=(",), "not a regular expression"),
         (("--grep=" + "x" * 1001,), "at most 1,000 characters"),
         (("--since=never",), "never"),
-        (("--follow", "--until=10:00"), "--until has no meaning with --follow"),
     ],
 )
 def test_what_makes_no_sense_is_refused(api: FakeApi, cli: Cli, words: tuple[str, ...], told: str) -> None:

@@ -90,8 +90,6 @@ def run(options: Options, context: Context) -> int:
     if options.step is not None or options.rank is not None:
         return _show_step(options, context)
     if options.follow:
-        if options.until:
-            raise UsageError("--until has no meaning with --follow", hint="leave one of them out")
         return _follow_all(options, context)
     if len(options.ids) == 1:
         return _print_all(options.ids[0], options, context)
