@@ -5,8 +5,9 @@ import time
 import msgspec
 import pytest
 
-from lattice.control.steps.plan import StepPlan, encode_plan, step_name
+from lattice.control.steps.plan import StepPlan, decode_plan, encode_plan, step_name
 from lattice.control.steps.registry import UNHEARD
+from lattice.control.steps.trust import MAX_REFUSED
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder
@@ -192,3 +193,23 @@ async def test_thousands_of_foreign_steps_in_one_message_are_a_few_lines_of_the_
     cluster.registry.registered("n3", (KnownStep(key=key, launch_id="x", plan=b"\x81"),) * many)
     assert cluster.registry.counts["foreign_steps"] == many
     assert len([record for record in caplog.records if "foreign step" in record.getMessage()]) < 20
+
+
+@scenario
+async def test_few_of_the_plans_that_a_node_makes_up_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    read = list[bytes]()
+
+    def reading(data: bytes) -> StepPlan | None:
+        read.append(data)
+        return decode_plan(data)
+
+    monkeypatch.setattr("lattice.control.steps.trust.decode_plan", reading)
+    elsewhere = cluster.plan(layout=Layout(nodes=("n1", "n9"), counts=(1, 1)))
+    forged = KnownStep(key=StepKey(cluster.number, 1, 7), launch_id="forged", plan=encode_plan(elsewhere))
+    cluster.registry.registered("n1", (forged,) * 5000)
+    assert len(read) == MAX_REFUSED
+    assert cluster.registry.counts["foreign_steps"] == 5000
+    cluster.tell("n1", cluster.plan())
+    assert [live.launch_id for live in cluster.registry.live(cluster.number)] == ["forged"], "the next message is read"

@@ -18,7 +18,7 @@ from lattice.control.steps.leaving import Leavers
 from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
 from lattice.control.steps.plan import StepPlan, shown_name, step_name, unknown_step
-from lattice.control.steps.trust import MAX_STEPS, ForeignWords, concerns, is_settled, news, trusted_plan
+from lattice.control.steps.trust import MAX_STEPS, ForeignWords, PlanReader, concerns, is_settled, news
 from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.control.work.runs import holding_runs
 from lattice.core.machine.commands import Envelope, RecordSteps
@@ -342,8 +342,9 @@ class StepRegistry:
         """The node has these steps and no others."""
         self._told.add(node)
         has = {(step.key.number, step.key.step): step for step in known}
+        plans = PlanReader(self._replica.state, node)
         for step in known:
-            self._adopt(node, step)
+            self._adopt(node, step, plans)
         for live in list(self._live.values()):
             if live.plan is None or node not in live.open_nodes or live.key in has:
                 continue
@@ -363,11 +364,11 @@ class StepRegistry:
                 if live.is_ending and node in live.open_nodes:
                     self._links.order_step(node, live.end_order(self._grace_s(), live.message))
 
-    def _adopt(self, node: str, known: KnownStep) -> None:
+    def _adopt(self, node: str, known: KnownStep, plans: PlanReader) -> None:
         number = known.key.number
         live = self._live.get((number, known.key.step))
         is_full = live is None and len(self._of.get(number, {})) >= UNHEARD
-        plan = None if is_full else trusted_plan(self._replica.state, node, known)
+        plan = None if is_full else plans.trusted(known)
         if plan is None:
             self._distrust(node, known.key.of_run)
             return

@@ -15,6 +15,7 @@ from lattice.ports.nodes.agents import KnownStep, RunKey, StepKey, StepReport, T
 MAX_AHEAD = 65_536
 MAX_STEPS = (1 << 32) - 1  # of one allocation
 MAX_PLAN_BYTES = 4 << 20
+MAX_REFUSED = 200  # plans of one message that are read and turn out to be none; the others are not read
 MAX_TEXT = 4096
 MAX_MOMENT_MS = 253_402_300_799_000  # the last second that can be written with four digits of the year
 
@@ -41,10 +42,25 @@ def has_run(state: State, node: str, key: RunKey) -> bool:
     return allocation is not None and allocation.run == key.run and node in allocation.run_nodes
 
 
-def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
-    """The plan of a step that a node says it has; None when it cannot be a step of a run of this node."""
-    if len(known.plan) > MAX_PLAN_BYTES or not has_run(state, node, known.key.of_run):
-        return None
+class PlanReader:
+    """The plans in one message of a node. To read one takes time by its size, so few of a node that makes them up are read."""
+
+    def __init__(self, state: State, node: str) -> None:
+        self._state = state
+        self._node = node
+        self._left = MAX_REFUSED
+
+    def trusted(self, known: KnownStep) -> StepPlan | None:
+        """The plan of a step that the node says it has; None when it cannot be a step of a run of this node."""
+        if len(known.plan) > MAX_PLAN_BYTES or not has_run(self._state, self._node, known.key.of_run) or not self._left:
+            return None
+        plan = _read(self._state, self._node, known)
+        if plan is None:
+            self._left -= 1
+        return plan
+
+
+def _read(state: State, node: str, known: KnownStep) -> StepPlan | None:
     allocation = state.allocations[known.key.number]
     plan = decode_plan(known.plan)
     if plan is None or known.key.step >= min(allocation.next_step + MAX_AHEAD, MAX_STEPS):
