@@ -27,7 +27,6 @@ from lattice_sdk.calls.streams import (
     watch_request,
 )
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, source_of_token
-from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import Allocation, AllocationFilter, LogChunk, LogLine, Page
@@ -88,13 +87,9 @@ class LatticeClient(Awaiting, Calls):
 
         Raises NotConfigured, a LatticeError, when there is none.
         """
-        from lattice_sdk.site.place import find_site
+        from lattice_sdk.site.place import open_found
 
-        url, site = find_site(environment)
-        try:
-            return cls(url, **site)
-        except ValueError as error:
-            raise NotConfigured(f"{url}: {error}") from None
+        return open_found(cls, environment)
 
     async def __aenter__(self) -> "LatticeClient":
         return self

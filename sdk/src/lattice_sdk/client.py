@@ -23,7 +23,6 @@ from lattice_sdk.calls.streams import (
     step_request,
     watch_request,
 )
-from lattice_sdk.errors import NotConfigured
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, new_request_id
@@ -98,13 +97,9 @@ class Client(Blocking, Calls):
 
         Raises NotConfigured, a LatticeError, when there is none.
         """
-        from lattice_sdk.site.place import find_site
+        from lattice_sdk.site.place import open_found
 
-        url, site = find_site(environment)
-        try:
-            return cls(url, **site)
-        except ValueError as error:
-            raise NotConfigured(f"{url}: {error}") from None
+        return open_found(cls, environment)
 
     def __enter__(self) -> "Client":
         return self

@@ -4,8 +4,8 @@ The command line looks in the same places (`lattice.cli.config`), after its flag
 """
 
 import os
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Callable, Mapping
+from typing import TypedDict, TypeVar
 
 from lattice_sdk.errors import NotConfigured
 from lattice_sdk.site.configuration import read_files, user_file
@@ -13,6 +13,8 @@ from lattice_sdk.site.local_cluster import TOKEN_FILE, directory_text, may_answe
 from lattice_sdk.transport import SAYS_YES
 
 HINT = "set LATTICE_API_URL, write `endpoint:` into ~/.config/lattice/config.yaml, or start a cluster with `lattice up`"
+
+C = TypeVar("C")
 
 
 class Site(TypedDict):
@@ -48,6 +50,15 @@ def find_site(environment: Mapping[str, str]) -> tuple[str, Site]:
         ca_file=said("LATTICE_CA_FILE", "ca_file") or None,
         insecure_http=said("LATTICE_INSECURE_HTTP", "insecure_http").lower() in SAYS_YES,
     )
+
+
+def open_found(make: Callable[..., C], environment: Mapping[str, str]) -> C:
+    """A client for what was found. Raises NotConfigured, also for an address that is none."""
+    url, site = find_site(environment)
+    try:
+        return make(url, **site)
+    except ValueError as error:
+        raise NotConfigured(f"{url}: {error}") from None
 
 
 def find_local(environment: Mapping[str, str]) -> tuple[str, str] | None:

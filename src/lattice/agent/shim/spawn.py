@@ -22,6 +22,7 @@ from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.confinement.memory_policy import set_policy
 from lattice.agent.shim.confinement.seal import drop_capabilities, seal
 from lattice.agent.shim.launch import Launch
+from lattice.agent.shim.loop import Loop
 from lattice.agent.shim.namespace import enter_namespace
 from lattice.agent.shim.tree import ProcessTree
 
@@ -308,6 +309,17 @@ def _exec(launch: Launch, wiring: Wiring) -> None:
         except PermissionError as error:
             refused = error
     raise refused or failure
+
+
+def read_report(loop: Loop, fd: int) -> bytes | None:
+    """What the child wrote to its report pipe, empty after exec; None while it has said nothing. The pipe is closed then."""
+    try:
+        report = os.read(fd, 256)
+    except BlockingIOError:
+        return None
+    loop.unwatch(fd)
+    os.close(fd)
+    return report
 
 
 def describe_failure(launch: Launch, report: bytes) -> str:

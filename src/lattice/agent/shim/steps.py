@@ -24,7 +24,7 @@ from lattice.agent.shim.pmi.early import ask_for_pmix
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S
 from lattice.agent.shim.pmi.starting import offer_service
 from lattice.agent.shim.run import Run
-from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
+from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, read_report, spawn
 from lattice.agent.shim.step import (
     Step,
     StepCgroup,
@@ -378,12 +378,9 @@ class StepTable:
     def _exec_known(self, task: Task) -> None:
         if task.report_fd < 0:
             return
-        try:
-            report = os.read(task.report_fd, 256)
-        except BlockingIOError:
+        report = read_report(self._loop, task.report_fd)
+        if report is None:
             return
-        self._loop.unwatch(task.report_fd)
-        os.close(task.report_fd)
         task.report_fd = -1
         if report and task.launch is not None:
             task.error = describe_failure(task.launch, report)

@@ -40,7 +40,7 @@ from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.namespace import KINDS, make_namespace
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run, in_words, make_folder
-from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
+from lattice.agent.shim.spawn import Inheritance, describe_failure, read_report, spawn
 from lattice.agent.shim.step import StepTrees, figures_of, place_of
 from lattice.agent.shim.steps import StepTable
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
@@ -336,12 +336,9 @@ class RunTable:
         """The report pipe spoke: closed by exec, or the reason why there was none."""
         if run.report_fd < 0 or run.launch is None:
             return
-        try:
-            report = os.read(run.report_fd, 256)
-        except BlockingIOError:
+        report = read_report(self._loop, run.report_fd)
+        if report is None:
             return
-        self._loop.unwatch(run.report_fd)
-        os.close(run.report_fd)
         run.report_fd = -1
         if report:
             run.error = describe_failure(run.launch, report)

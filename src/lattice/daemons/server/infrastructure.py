@@ -1,10 +1,9 @@
 """The configured system that manages the nodes; imported only if there is one."""
 
-import ssl
-
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import resolve
+from lattice.daemons.outside.access import trust_of
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.nodes.infrastructure import Infrastructure
 
@@ -21,10 +20,5 @@ def infrastructure_of(config: ServerConfig) -> Infrastructure | None:
         token = resolve(section.token, key="openchami.token", mode=config.mode, vault=vault_of(config)).decode().strip()
     if token and config.mode == "production" and section.url.startswith("http://"):
         raise ConfigError("openchami.url: must be https in production, because a token is sent there")
-    trust = None
-    if section.ca_file:
-        try:
-            trust = ssl.create_default_context(cafile=section.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"openchami.ca_file: cannot use {section.ca_file}: {error}") from error
+    trust = trust_of(section.ca_file, key="openchami.ca_file")
     return OpenChami(section.url, token=lambda: token, xnames=section.xnames, trust=trust, timeout_s=section.timeout)

@@ -1,6 +1,5 @@
 """The configured senders of notifications; disabled ones are not imported."""
 
-import ssl
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
@@ -8,6 +7,7 @@ from lattice.api.notifications import NotificationPolicy
 from lattice.config.load import ConfigError
 from lattice.config.schema import MailSection, ServerConfig, WebhookSection
 from lattice.config.secrets import resolve
+from lattice.daemons.outside.access import trust_of
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.clock import Clock
 from lattice.ports.site.notifications import Sender
@@ -55,7 +55,7 @@ def _mail(section: MailSection, mode: str, vault: Callable[[str], bytes] | None)
         security=section.security,
         user=section.user,
         password=password,
-        trust=_trust(section.ca_file, "notifications.mail.ca_file"),
+        trust=trust_of(section.ca_file, key="notifications.mail.ca_file"),
     )
 
 
@@ -67,14 +67,5 @@ def _webhook(section: WebhookSection, secret: bytes, clock: Clock) -> Sender:
         clock,
         allow_http=section.allow_http,
         allow_private=section.allow_private,
-        trust=_trust(section.ca_file, "notifications.webhook.ca_file"),
+        trust=trust_of(section.ca_file, key="notifications.webhook.ca_file"),
     )
-
-
-def _trust(ca_file: str, key: str) -> ssl.SSLContext | None:
-    if not ca_file:
-        return None
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"{key}: cannot use {ca_file}: {error}") from error
