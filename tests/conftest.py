@@ -7,6 +7,9 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -82,3 +85,12 @@ def require_root() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("root") is not None:
         require_root()
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """All may enter the folders above it, which is not so of pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

@@ -3,8 +3,6 @@
 import contextlib
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
@@ -142,15 +140,6 @@ def test_no_symbolic_link_leads_a_mover_elsewhere(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tier" / "mine" / "pipe")
     found = DirectorySource(root, f"{root}/mine").listing()
     assert [(entry.path, entry.kind, entry.link) for entry in found.entries[1:]] == [("link", "link", "/etc/passwd")]
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """All may enter the folders above it, which is not so of pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.mark.root

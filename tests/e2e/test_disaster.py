@@ -1,7 +1,6 @@
 """All servers lost at once, a disk that is full, a server that comes back from the past: what docs/runbooks promises."""
 
 import contextlib
-import errno
 import http.client
 import os
 import shutil
@@ -14,6 +13,7 @@ import pytest
 
 from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
+from tests.e2e.full_disks import fill_up
 from tests.e2e.server_process import all_serving, process_of, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(480)]
@@ -97,17 +97,6 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
         yield folder / "ballast"
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
-
-
-def fill_up(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
 
 
 @pytest.mark.root

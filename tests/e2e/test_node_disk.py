@@ -1,15 +1,14 @@
 """A node whose own disk takes no more: its work runs elsewhere, and it gets no new work until there is room."""
 
-import errno
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lattice.testing import LocalCluster
 from tests.conftest import missing
+from tests.e2e.full_disks import fill_up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 
@@ -34,17 +33,6 @@ def cluster() -> Iterator[LocalCluster]:
     finally:
         subprocess.run(["umount", "-l", state], check=True)
         cluster.remove()
-
-
-def fill_up(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
 
 
 def run_everywhere(cluster: LocalCluster) -> list[Json]:

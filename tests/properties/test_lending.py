@@ -21,7 +21,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Req
 from lattice.core.model.work.evictions import EvictionReason, VictimPhase, limits_of
 from lattice.core.scheduler.proposals import Plan
 from tests.conftest import sized
-from tests.properties.test_preemption import start_all, stop_one
+from tests.properties.test_preemption import start_all
 from tests.unit.core.scheduler.world import FirstCome, World
 
 EXAMPLES = sized(200, 10_000)
@@ -234,7 +234,7 @@ def test_storms_of_reclaims_and_classes_end(seed: int) -> None:
                 world.do(StopVictims(number=number))
         dice.shuffle(stopping)
         for number in stopping[: dice.randrange(1, 4)]:
-            stop_one(world, number)
+            world.stopped(number)
         world.now += 10_000
     raise AssertionError(f"it goes on: {plan.takings} {world.state.evictions.records}")
 

@@ -11,12 +11,11 @@ from lattice.core.machine.commands import (
     PlaceAllocation,
     RaiseLevel,
     ReportCheckpoint,
-    ReportPart,
     RequestCheckpoint,
     SetSetting,
 )
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, PartPhase
+from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.checkpoints import CheckpointPhase
 from lattice.core.model.work.evictions import Limits, cost_of, limits_of, protection
 from lattice.core.scheduler.placement.explain import Explanations
@@ -74,24 +73,6 @@ def answer_one(world: World, number: int, dice: Random) -> None:
             )
         )
         opened = world.state.allocations[number].checkpoints.open
-
-
-def stop_one(world: World, number: int) -> None:
-    record = world.state.allocations[number]
-    for part in record.parts:
-        if part.phase is not PartPhase.ENDED:
-            world.do(
-                ReportPart(
-                    number=number,
-                    run=record.run,
-                    node=part.node,
-                    seq=part.seq + 1,
-                    phase=PartPhase.ENDED,
-                    cause=Cause.SIGNAL,
-                    signal=15,
-                    stopped=True,
-                )
-            )
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -213,7 +194,7 @@ def test_storms_of_classes_end(seed: int) -> None:
             break
         dice.shuffle(stopping)
         for number in stopping[: dice.randrange(1, 4)]:
-            stop_one(world, number)
+            world.stopped(number)
         start_all(world)
         world.now += 1000
     assert check(world.state) == []

@@ -2,9 +2,6 @@
 
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,15 +62,6 @@ def test_a_place_for_output_is_known_to_submissions() -> None:
 
 def test_a_site_without_tiers_has_none() -> None:
     assert not data_tiers(config("")).has_hot
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """All may enter the folders above it, which is not so of pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.mark.root

@@ -9,13 +9,12 @@ from lattice.core.machine.commands import (
     DisableNode,
     HoldAllocation,
     RaiseLevel,
-    ReportPart,
     SetSetting,
     SetTenant,
 )
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Demands, NodeSharing, Preemption, Tenant
-from lattice.core.model.work.allocations import AllocationState, Cause, Hold, PartPhase, Request
+from lattice.core.model.work.allocations import AllocationState, Hold, Request
 from lattice.core.model.work.evictions import Eviction, VictimPhase
 from lattice.core.scheduler.plan import plan as make_plan
 from lattice.core.scheduler.proposals import Plan
@@ -45,23 +44,6 @@ class Busy(FirstCome):
 
     def later(self, ms: int = HOUR) -> None:
         self.now += ms
-
-    def stopped(self, number: int) -> None:
-        """Its processes are gone, by order."""
-        record = self.state.allocations[number]
-        for part in record.parts:
-            self.do(
-                ReportPart(
-                    number=number,
-                    run=record.run,
-                    node=part.node,
-                    seq=part.seq + 1,
-                    phase=PartPhase.ENDED,
-                    cause=Cause.SIGNAL,
-                    signal=15,
-                    stopped=True,
-                )
-            )
 
     def state_of(self, number: int) -> AllocationState:
         return self.state.allocations[number].state

@@ -141,7 +141,20 @@ class World:
     def lose(self, number: int) -> None:
         self._report(number, PartPhase.ENDED, Cause.NODE)
 
-    def _report(self, number: int, phase: PartPhase, cause: Cause | None, exit_code: int = 0) -> None:
+    def stopped(self, number: int) -> None:
+        """Its processes are gone, by order."""
+        self._report(number, PartPhase.ENDED, Cause.SIGNAL, signal=15, stopped=True)
+
+    def _report(
+        self,
+        number: int,
+        phase: PartPhase,
+        cause: Cause | None,
+        exit_code: int = 0,
+        *,
+        signal: int = 0,
+        stopped: bool = False,
+    ) -> None:
         record = self.state.allocations[number]
         for part in record.parts:
             report = ReportPart(
@@ -152,6 +165,8 @@ class World:
                 phase=phase,
                 cause=cause,
                 exit_code=exit_code,
+                signal=signal,
+                stopped=stopped,
             )
             self.do(report)
 
