@@ -177,7 +177,7 @@ def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> N
         first = str(ready["api_url"]).partition(",")[0]
         context.say(f"The web page is at {first}/ and opens, logged in, with {lattice} web")
     elif ready.get("page") == "missing":
-        context.say("The web page is not installed: `make web` adds it, where npm and a network are there.")
+        context.say("The web page is not installed: `make web` adds it if npm and a network are available.")
     context.say("Next:")
     if states:
         context.say(f"  {lattice} run -- hostname")
