@@ -151,6 +151,13 @@ def test_the_list_is_searched_and_live_and_cancels_what_is_chosen(person: Person
     other = cluster.submit("sleep 300", name="bystander")["id"]
     row = page.get_by_role("row").filter(has_text=first)
     expect(row).to_contain_text("Running")  # by itself
+    page.locator("summary").filter(has_text="Columns").click()
+    page.get_by_label("Tags").check()
+    expect(row).to_contain_text("x=y")
+    page.locator("summary").filter(has_text="Columns").click()
+    page.locator("summary").filter(has_text="Words").click()
+    page.get_by_text("a node that it runs or ran on").click()  # it can be seen
+    page.locator("summary").filter(has_text="Words").click()
     page.get_by_label("Search allocations").fill("tag:x=y state:running")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("row").filter(has_text=other)).to_have_count(0)
@@ -158,6 +165,7 @@ def test_the_list_is_searched_and_live_and_cancels_what_is_chosen(person: Person
     expect(page.locator(".command code")).to_have_text("lattice status --all --tag=x=y --state=running")
     page.get_by_label(f"Choose {first}").check()
     page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog").locator(".command code")).to_have_text(f"lattice cancel {first}")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     cluster.wait_state(first, "Cancelled")
     expect(page.get_by_text("Nothing matches")).to_be_visible()
@@ -174,10 +182,19 @@ def test_an_operator_drains_a_node_with_a_reason_and_others_cannot(browser: Brow
     page = bob.open("nodes/n3")
     page.get_by_role("button", name="Drain").click()
     page.get_by_label("Reason").fill("a fan is loud")
+    said = page.get_by_role("dialog").locator(".command code")
+    expect(said).to_have_text("lattice node drain n3 --reason='a fan is loud'")
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()
     expect(page.locator(".heading")).to_contain_text("Drained")
     expect(page.locator(".heading")).to_contain_text("a fan is loud")
+    nodes = bob.follow("nodes?q=state:drained,down")
+    expect(nodes.locator(".rows-body").get_by_role("link")).to_have_text(["n3"])
+    expect(nodes.locator(".command code")).to_have_text("lattice nodes --state=drained,down")
+    expect(bob.follow("nodes?q=colour:red").get_by_role("alert")).to_contain_text('"colour:red" is no filter of nodes')
+    bob.follow("nodes/n3")
     expect(ada.page.locator(".heading")).to_contain_text("Drained")  # live
+    expect(ada.follow("usage").get_by_text("Your node hours")).to_be_visible()
+    expect(ada.page.get_by_role("alert")).to_have_count(0)
     page.get_by_role("button", name="Undrain").click()
     expect(page.locator(".heading")).to_contain_text("Ready")
     assert (ada.complaints, bob.complaints) == ([], [])
@@ -186,16 +203,23 @@ def test_an_operator_drains_a_node_with_a_reason_and_others_cannot(browser: Brow
 
 
 def test_a_service_is_listed_with_its_instances_and_opens(person: Person, cluster: LocalCluster) -> None:
-    """An HTTP server on the port that its node chose, reached by a click."""
+    """An HTTP server on the port that its node chose, reached by a click, which follows its load."""
+    policy = {"min_nodes": 1, "max_nodes": 2, "metric": "in_flight", "target": 5, "evaluation_interval": "1s"}
     serve = f"exec {sys.executable} -m http.server $LATTICE_PORT_PAGE --bind 127.0.0.1"
     made = cluster.submit(
-        ["sh", "-c", serve], name="pages", lifecycle={"type": "unbounded"}, expose=[{"name": "page", "port": 0}]
+        ["sh", "-c", serve],
+        name="pages",
+        lifecycle={"type": "reactive", **policy},
+        expose=[{"name": "page", "port": 0}],
     )["id"]
     page = person.open("services")
     row = page.get_by_role("row").filter(has_text="page")
     expect(row).to_contain_text("1 of 1")
     row.get_by_role("link", name="page").click()
     expect(page.get_by_role("row").filter(has_text=made)).to_contain_text("Ready")
+    scaling = page.locator(".scaling")
+    expect(scaling).to_contain_text("in_flight, target 5")
+    expect(scaling).to_contain_text("hold")
     page.get_by_role("button", name="Open").click()
     link = page.get_by_role("link", name="the page of page").get_attribute("href")
     assert link is not None
@@ -236,6 +260,30 @@ def test_a_group_unfolds_in_the_list_to_its_tasks(browser: Browser, cluster: Loc
     person.close()
 
 
+def test_the_keys_are_on_the_page_and_do_what_it_says(browser: Browser, cluster: LocalCluster) -> None:
+    bob = Person(browser, cluster).log_in("--as", "bob")
+    page = bob.page
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys.get_by_text("unfold and fold the tasks of a group")).to_be_visible()
+    rows = keys.locator("dl > div").all()[-8:]
+    letters = {row.locator("dd").inner_text(): row.locator("kbd").all_inner_texts() for row in rows}
+    assert bob.barriers() == []
+    page.keyboard.press("Escape")
+    expect(keys).to_have_count(0)
+    assert len(letters) == 8
+    for title, typed in letters.items():
+        for key in typed:
+            page.keyboard.press(key)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search allocations")).to_be_focused()
+    assert bob.complaints == []
+    bob.close()
+
+
 def test_the_search_language_is_that_of_the_terminal(person: Person) -> None:
     cases = json.loads((Path(__file__).parents[1] / "search_language.json").read_text())
     page = person.open("allocations")
@@ -246,6 +294,13 @@ def test_the_search_language_is_that_of_the_terminal(person: Person) -> None:
         }""",
         [case["text"] for case in cases],
     )
+    told = page.evaluate(
+        """async () => {
+          const { withLocalTimes, moment } = await import("/assets/format.js");
+          return [withLocalTimes("free at 2026-03-05 22:33 UTC"), moment("2026-03-05T22:33:00Z")];
+        }"""
+    )
+    assert told[0] == f"free at {told[1]}"
     for case, answer in zip(cases, found, strict=True):
         asked = {
             key: value if key == "tag" else str(value).replace("True", "true").replace(".000Z", "Z")
@@ -287,8 +342,12 @@ def test_a_session_that_ends_keeps_the_work_and_comes_back_by_a_login_elsewhere(
     person.context.clear_cookies()
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("dialog")).to_contain_text("Log in again")
+    expect(page.get_by_role("dialog")).to_contain_text("Your session has ended")
+    expect(person.follow("usage").get_by_text("your session has ended").first).to_be_visible()
     elsewhere = person.context.new_page()
     elsewhere.goto(person.link())
     elsewhere.wait_for_selector(".frame")
     expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("Node hours").first).to_be_visible()  # asked again by itself
+    person.follow("submit")
     expect(page.get_by_label("Name", exact=True)).to_have_value("not-lost")

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import quote, unquote
@@ -63,7 +64,8 @@ def test_names_and_output_of_others_stay_text_in_every_view(person: Person, clus
     members = [{"id": "a", "entrypoint": "true", "name": HOSTILE}, {"id": "b", "entrypoint": "true", "name": long}]
     dag = cluster.post("/dags", {"name": HOSTILE, "allocations": members})["id"]
     cluster.post("/nodes/n3/drain", {"reason": HOSTILE + "z" * 150})
-    held = {"name": HOSTILE[:28], "start": "2039-01-01T00:00:00Z", "duration": "1h", "nodes": "n3", "reason": HOSTILE}
+    start = f"{datetime.now(UTC) + timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}"
+    held = {"name": HOSTILE[:28], "start": start, "duration": "1h", "nodes": "n3", "reason": HOSTILE}
     cluster.post("/reservations", held)
     one = f"allocations/{made['id']}"
     hostile = {
@@ -99,6 +101,7 @@ def test_names_and_output_of_others_stay_text_in_every_view(person: Person, clus
     expect(page.get_by_role("log")).not_to_contain_text("owned")
     person.follow("timeline").get_by_text("As a table").click()
     expect(page.get_by_text(HOSTILE).first).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="maintenance")).to_contain_text(HOSTILE[:28])
     assert page.title() == "Timeline · Lattice"
     cluster.delete(f"/reservations/{quote(held['name'], safe='')}")
     cluster.post("/nodes/n3/undrain")
@@ -225,6 +228,7 @@ def test_wrong_input_is_refused_where_it_was_typed(person: Person, cluster: Loca
     expect(form.get_by_role("alert")).to_contain_text('Nodes at once: "1O" is no number')
     assert cluster.get("/tenants/default")["max_nodes"] == 7
     form.get_by_label("Nodes at once").fill("")
+    expect(form.locator(".command code")).to_have_text("lattice admin tenant set-quota default --max-nodes=none")
     form.get_by_role("button", name="Save").click()
     expect(form).to_have_count(0)
     assert cluster.get("/tenants/default")["max_nodes"] is None
@@ -233,6 +237,8 @@ def test_wrong_input_is_refused_where_it_was_typed(person: Person, cluster: Loca
     form = page.get_by_role("dialog")
     for label, text in (("Name", "window"), ("Length", "long"), ("Nodes", "n[1-")):
         form.get_by_label(label).fill(text)
+    line = "lattice admin reservation create window --start="
+    expect(form.locator(".command code")).to_have_text(re.compile(rf"{line}\S+Z --duration=long --nodes='n\[1-'"))
     form.get_by_role("button", name="Reserve").click()
     expect(form.get_by_role("alert")).to_be_visible()
     form.get_by_role("button", name="Back").click()
@@ -240,6 +246,7 @@ def test_wrong_input_is_refused_where_it_was_typed(person: Person, cluster: Loca
     page.get_by_role("button", name="Change agent.grace_s").click()
     form = page.get_by_role("dialog")
     form.get_by_label("Value").fill("soon")
+    expect(form.locator(".command code")).to_have_text("lattice admin config set agent.grace_s=soon")
     form.get_by_role("button", name="Save").click()
     expect(form.get_by_role("alert")).to_contain_text("agent.grace_s")
     form.get_by_role("button", name="Back").click()
@@ -279,7 +286,11 @@ def test_a_command_to_copy_is_quoted(person: Person) -> None:
     """A link that someone sends must not become a command that does something else."""
     evil = "n1;touch${IFS}/tmp/x"
     quoted = f"'{evil}'"
-    for view in (f"nodes?q={quote(evil)}", f"timeline?nodes={quote(evil)}", f"admin?part=audit&user={quote(evil)}"):
+    for view in (
+        f"nodes?q={quote(evil)}",
+        f"timeline?nodes={quote(evil)}&shift=1",
+        f"admin?part=audit&user={quote(evil)}",
+    ):
         expect(person.follow(view).locator(".command code")).to_contain_text(quoted)
 
 

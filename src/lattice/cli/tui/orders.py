@@ -51,7 +51,7 @@ def understand_order(text: str) -> GoTo | Run | Quit | None:
     if first in ("q", "quit", "exit"):
         return Quit()
     if first.split("/")[0].split("?")[0] in VIEWS and not (first in ("nodes", "usage", "timeline", "admin") and rest):
-        return GoTo(first + (f"?{' '.join(rest)}" if rest else ""))
+        return GoTo(_address(text))
     if not rest and understand(first, 0.0).id:
         return GoTo(f"allocations/{first}")
     if first in NOT_HERE:
@@ -59,6 +59,12 @@ def understand_order(text: str) -> GoTo | Run | Quit | None:
     if first in SHORT:
         words = (*SHORT[first], *_with_reason(rest))
     return Run(words, first in WITH_TERMINAL or (first == "logs" and bool({"-f", "--follow"} & set(rest))))
+
+
+def _address(text: str) -> str:
+    """A view and its filter as they were typed: the quotes belong to the filter."""
+    view, _, more = text.strip().removeprefix("lattice ").strip().partition(" ")
+    return f"{view}{' ' if '?' in view else '?'}{more.strip()}" if more.strip() else view
 
 
 def _with_reason(words: Sequence[str]) -> tuple[str, ...]:

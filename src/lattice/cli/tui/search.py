@@ -1,5 +1,5 @@
 """The search language of the list of allocations, the same as that of the web page (`web/page/search.js`):
-`state:failed user:ada node:n[1-4] since:2h tag:x=y`, and bare words."""
+`state:failed user:ada node:n[1-4] since:2h tag:x=y`, and bare words. Double quotes keep spaces: `name:"night run"`."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ WORDS = {
     "since": "ended since: 2h, 3d, or a date; finished ones are shown, too",
     "until": "ended before: 2h, 3d, or a date",
 }
-_KEYED = re.compile(r"(\w+):(.*)", re.ASCII)
+_KEYED = re.compile(r"(\w+):(.*)", re.ASCII | re.DOTALL)
 _ID = re.compile(r"a?\d+(_\d+)?", re.ASCII)
 
 
@@ -83,9 +83,14 @@ class Search:
 
 def understand(text: str, now: float) -> Search:
     found = Search()
-    for word in text.split():
+    words, is_open = _words(text)
+    if is_open:
+        found.problems.append("a quote is not closed")
+    for word, is_name in words:
         keyed = _KEYED.fullmatch(word)
-        if word in ("all", "history"):
+        if is_name:
+            found.values |= {"name": word} if word else {}
+        elif word in ("all", "history"):
             found.is_history = True
         elif word == "tasks":
             found.is_unfolded = True
@@ -96,6 +101,31 @@ def understand(text: str, now: float) -> Search:
         else:
             found.values["name"] = word
     return found
+
+
+def _words(text: str) -> tuple[list[tuple[str, bool]], bool]:
+    """The words, each with whether it began with a quote and so is a name, and whether a quote was left open."""
+    found: list[tuple[str, bool]] = []
+    word: list[str] | None = None
+    is_name = is_quoted = False
+    characters = iter(enumerate(text))
+    for at, char in characters:
+        if char.isspace() and not is_quoted:
+            if word is not None:
+                found.append(("".join(word), is_name))
+            word = None
+            continue
+        if word is None:
+            word, is_name = [], char == '"'
+        if char == '"':
+            is_quoted = not is_quoted
+        elif is_quoted and char == "\\" and text[at + 1 : at + 2] in ('"', "\\"):
+            word.append(next(characters)[1])
+        else:
+            word.append(char)
+    if word is not None:
+        found.append(("".join(word), is_name))
+    return found, is_quoted
 
 
 def _take(found: Search, key: str, value: str, now: float) -> None:

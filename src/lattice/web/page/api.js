@@ -4,6 +4,7 @@ import { expired, pageKey, person } from "./session.js";
 
 const PREFIX = "/api/v1";
 const RENEW_BEFORE_S = 60;
+const ENDED = "your session has ended";
 
 export class ApiError extends Error {
   constructor(status, body) {
@@ -69,12 +70,10 @@ export async function send(method, url, { body, headers = {}, signal } = {}) {
   }
   const problem = (await answer.json().catch(() => ({}))).error ?? {};
   reachable.set(answer.status !== 503);
-  if (answer.status === 401 && url.startsWith(PREFIX)) sessionEnded(problem.message);
-  throw new ApiError(answer.status, problem);
-}
-
-function sessionEnded(why) {
-  if (person.get()) expired.set(why || "your session has expired");
+  if (answer.status !== 401 || !url.startsWith(PREFIX)) throw new ApiError(answer.status, problem);
+  // What the API says is for those who send tokens themselves.
+  if (person.get()) expired.set(ENDED);
+  throw new ApiError(401, { code: problem.code, message: ENDED, hint: "log in again" });
 }
 
 async function call(method, path, parameters, body) {

@@ -1,6 +1,6 @@
 // What a row of the list says about an allocation.
 import { now } from "./api.js";
-import { plural } from "./format.js";
+import { plural, withLocalTimes } from "./format.js";
 import { fold } from "./node_sets.js";
 
 // Seconds that it runs, or ran; null before.
@@ -10,7 +10,7 @@ export function elapsed(row) {
   return Math.max(0, (end - Date.parse(row.started_at)) / 1000);
 }
 
-export const whatIs = (row) => row.reason || row.ending || row.message || "";
+export const whatIs = (row) => withLocalTimes(row.reason || row.ending || row.message || "");
 
 export function nodesText(row) {
   if (!row.nodes?.length) return plural(row.node_count ?? 1, "node");

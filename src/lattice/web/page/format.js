@@ -10,6 +10,8 @@ export function clock(seconds) {
   return days ? `${days}d ${time}` : time;
 }
 
+export const ago = (seconds) => (seconds < 120 ? `${Math.max(0, Math.round(seconds))} s ago` : `${clock(seconds)} ago`);
+
 // As the API takes durations: 90s, 30m, 24h, 2d.
 export function duration(seconds) {
   if (!seconds) return "";
@@ -38,6 +40,13 @@ export function moment(text, { withSeconds = false } = {}) {
   const two = (number) => String(number).padStart(2, "0");
   return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time}`;
 }
+
+// A sentence of the server with its times, which are in UTC, as the clock of the reader shows them.
+const STAMP = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+const UTC_TIME = /(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d) UTC/g;
+export const withLocalTimes = (text, nowMs = Date.now()) =>
+  (text ?? "")
+    .replace(STAMP, (found) => moment(found)).replace(UTC_TIME, (_, day, time) => moment(`${day ?? new Date(nowMs).toISOString().slice(0, 10)}T${time}:00Z`));
 
 // Milliseconds since 1970, as records keep times: 13 digits until the year 2286.
 const INSTANT = /(?<![\w.])[1-9]\d{12}(?![\w.])/g;

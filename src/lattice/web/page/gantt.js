@@ -52,7 +52,7 @@ export function draw(canvas, { plan, nodes, window: span, top, now, height, gutt
   pen.rect(gutter, HEAD, width - gutter, tall - HEAD);
   pen.clip();
   drawGrid(pen, { span, x, tall, colours });
-  for (const each of plan.reservations) drawReservation(pen, each, { x, y, height, colours });
+  for (const each of plan.reservations) drawReservation(pen, each, { x, y, height, gutter, colours });
   for (const bar of plan.bars) drawBar(pen, bar, { x, y, height, tall, width, gutter, colours, isHovered: bar === hovered });
   pen.fillStyle = colours.ink;
   pen.fillRect(Math.round(x(now)), HEAD, 1, tall);
@@ -119,12 +119,22 @@ function label(pen, bar, { left, room, middle, colours }) {
   pen.restore();
 }
 
-function drawReservation(pen, each, { x, y, height, colours }) {
+function drawReservation(pen, each, { x, y, height, gutter, colours }) {
   pen.save();
   pen.globalAlpha = 0.16;
   pen.fillStyle = each.maintenance ? colours.bad : colours.accent;
   for (const [low, high] of each.ranges) pen.fillRect(x(each.from), y(low), x(each.to) - x(each.from), (high - low + 1) * height);
   pen.restore();
+  if (height < 15 || x(each.to) - x(each.from) < 44) return;
+  for (const [low] of each.ranges) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(x(each.from), y(low), x(each.to) - x(each.from) - 4, height);
+    pen.clip();
+    pen.fillStyle = colours.quiet;
+    pen.fillText(each.name, Math.max(x(each.from), gutter) + 6, y(low) + height / 2);
+    pen.restore();
+  }
 }
 
 const step = (span, room) => STEPS_S.find((seconds) => (room * seconds * 1000) / (span.to - span.from) >= 76) ?? STEPS_S.at(-1);
@@ -162,6 +172,14 @@ export function barAt(plan, place, { window: span, top, height, gutter, width })
   const slack = ((span.to - span.from) / (width - gutter)) * 3;
   const row = Math.floor((place.y - HEAD + top) / height);
   return plan.bars.findLast((bar) => bar.from - slack <= moment && moment <= bar.to + slack && bar.ranges.some(([low, high]) => low <= row && row <= high)) ?? null;
+}
+
+// The reservation at a place of the canvas.
+export function reservationAt(plan, place, { window: span, top, height, gutter, width }) {
+  if (place.x < gutter || place.y < HEAD) return null;
+  const moment = span.from + ((place.x - gutter) / (width - gutter)) * (span.to - span.from);
+  const row = Math.floor((place.y - HEAD + top) / height);
+  return plan.reservations.findLast((each) => each.from <= moment && moment <= each.to && each.ranges.some(([low, high]) => low <= row && row <= high)) ?? null;
 }
 
 export const totalHeight = (count, height) => HEAD + count * height;

@@ -3,7 +3,8 @@ import { get } from "./api.js";
 import { live, onChange } from "./events.js";
 import { decoded, go, route } from "./router.js";
 import { expired, isAdmin, isOperator, onLoginElsewhere, person } from "./session.js";
-import { Component, html, reachable, render, useEffect, useState } from "./ui.js";
+import { Component, html, logins, reachable, render, useEffect, useState, watched } from "./ui.js";
+import { Keys } from "./parts/keys.js";
 import { applyTheme, nextTheme, theme } from "./theme.js";
 import { Login, logOut } from "./views/login.js";
 
@@ -15,8 +16,11 @@ const VIEWS = [
   { word: "dags", title: "DAGs", load: () => import("./views/dags.js"), one: () => import("./views/dag.js") },
   { word: "services", key: "v", title: "Services", load: () => import("./views/services.js"), one: () => import("./views/service.js") },
   { word: "usage", title: "Usage", load: () => import("./views/usage.js") },
-  { word: "admin", title: "Admin", load: () => import("./views/admin.js"), who: (user) => isAdmin(user) || isOperator(user) },
+  { word: "admin", key: "m", title: "Admin", load: () => import("./views/admin.js"), who: (user) => isAdmin(user) || isOperator(user) },
 ];
+const viewsOf = (who) => VIEWS.filter((view) => !view.who || view.who(who));
+const letterOf = (view) => view.key ?? view.word[0];
+const keysShown = watched(false);
 const MODULES = new Map();
 // A browser remembers that a module could not be fetched and does not ask for it again: only a new page does.
 const MISSED = new Set();
@@ -59,13 +63,14 @@ function useView(path) {
 const Side = ({ who, word }) => html`<div class="side">
   <a class="brand" href="/"><img src="/assets/icon.svg" alt="" />Lattice</a>
   <nav aria-label="Views">
-    ${VIEWS.filter((view) => !view.who || view.who(who)).map((view) => html`
+    ${viewsOf(who).map((view) => html`
       <a key=${view.word} href=${`/${view.word}`} aria-current=${view.word === word ? "page" : null}>${view.title}</a>`)}
   </nav>
   <div class="foot">
     <span class=${live.use() ? "connection on" : "connection"}><span class="mark" aria-hidden="true"></span>${live.get() ? "Live" : "Not live"}</span>
     <span title=${who.roles.join(", ")}>${who.user}</span>
     <button type="button" class="plain" onClick=${nextTheme} title="Light, dark, or as the system has it">${theme.use()}</button>
+    <button type="button" class="plain keys-button" onClick=${() => keysShown.set(true)}>Keys</button>
     <button type="button" class="plain" onClick=${logOut}>Log out</button>
   </div>
 </div>`;
@@ -87,6 +92,7 @@ function Frame({ who }) {
         ${View ? html`<${View} who=${who} id=${rest[0]} rest=${rest} query=${query} />` : entry ? html`<main aria-busy="true"></main>` : html`<${Missing} path=${path} />`}
       <//>
     </div>
+    ${keysShown.use() ? html`<${Keys} views=${viewsOf(who).map((view) => [letterOf(view), view.title])} onClose=${() => keysShown.set(false)} />` : null}
     ${expired.use() ? html`<${Login} again=${expired.get()} />` : null}
   </div>`;
 }
@@ -96,7 +102,9 @@ const Missing = ({ path }) => html`<main><h1>Nothing here</h1><p class="quiet">T
 async function ask() {
   try {
     person.set(await get("/whoami"));
+    const wasOut = Boolean(expired.get());
     expired.set("");
+    if (wasOut) logins.set(logins.get() + 1);
   } catch (error) {
     if (error.status === 401) person.set(person.get() || null);
   }
@@ -126,8 +134,9 @@ addEventListener("keydown", (event) => {
   if (event.key === "/") {
     const field = document.querySelector("[data-search]");
     if (field) (event.preventDefault(), field.focus());
-  } else if (pending === "g") {
-    const view = VIEWS.find((each) => (each.key ?? each.word[0]) === event.key);
+  } else if (event.key === "?") keysShown.set(Boolean(person.get()));
+  else if (pending === "g") {
+    const view = VIEWS.find((each) => letterOf(each) === event.key);
     pending = "";
     if (view) go(`/${view.word}`);
   } else pending = event.key === "g" ? "g" : "";

@@ -36,10 +36,15 @@ export function watched(initial) {
 // Whether the server answers; false from the first request that got none until one gets an answer again.
 export const reachable = watched(true);
 
-// Asks again once the server is back, where the last question got no answer: nothing may change for a long time afterwards.
+// How often somebody logged in again on this page.
+export const logins = watched(0);
+
+// Asks again once the server is back, or the person is, where the last question got no answer: nothing may change for a long time afterwards.
 export function useReturn(error, again) {
   const isLost = error?.code === "unreachable" || error?.status === 503;
+  const isOut = error?.status === 401;
   useEffect(() => (isLost ? reachable.listen((isBack) => isBack && again()) : undefined), [isLost, again]);
+  useEffect(() => (isOut ? logins.listen(again) : undefined), [isOut, again]);
 }
 
 // The answer of an asynchronous question: {data, error, isLoading, reload}. A newer question makes older answers void.

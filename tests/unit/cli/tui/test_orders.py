@@ -17,6 +17,8 @@ from tests.unit.sdk.fake_api import FakeApi
         ("q", Quit()),
         ("nodes", GoTo("nodes")),
         ("allocations state:failed user:ada", GoTo("allocations?state:failed user:ada")),
+        ('allocations name:"night run"', GoTo('allocations?name:"night run"')),
+        ("allocations?state:failed since:2h", GoTo("allocations?state:failed since:2h")),
         ("allocations/a17/log", GoTo("allocations/a17/log")),
         ("a17", GoTo("allocations/a17")),
         ("17_3", GoTo("allocations/17_3")),

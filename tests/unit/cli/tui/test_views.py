@@ -81,8 +81,13 @@ def test_the_timeline_draws_what_ended_runs_and_is_to_come() -> None:
     view.is_own = True
     view.take(view.found)  # type: ignore[arg-type]
     assert "▒" not in texts(view.lines(78, 20))[1]
+    assert view.command("ada") == "lattice timeline --user=ada"
     view.zoom(-1)
     assert view.span_h == 3
+    assert view.command("ada") == "lattice timeline --since=3h --until=+3h --user=ada"
+    view.shift = -2
+    day = datetime.fromtimestamp(NOON, UTC).strftime("%Y-%m-%d")
+    assert view.command("ada") == f"lattice timeline --since={day}T03:00Z --until={day}T09:00Z --user=ada"
 
 
 def test_ten_thousand_nodes_are_drawn_as_far_as_they_are_seen() -> None:

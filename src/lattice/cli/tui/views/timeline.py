@@ -1,6 +1,7 @@
 """Nodes over time: what ended, what runs to its limit, what is predicted to start, what is reserved."""
 
-from datetime import datetime
+import shlex
+from datetime import UTC, datetime
 from typing import Any
 
 from lattice.cli.context import Clock
@@ -12,6 +13,7 @@ from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP
 from lattice_sdk.models.web.page import Timeline, TimelineBar
 
+USUAL_H = 6  # each way, as `lattice timeline` has it
 SPANS_H = (1, 3, 6, 12, 24, 72, 168)
 STEPS_H = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48)
 MARK_CELLS = 11
@@ -31,7 +33,7 @@ class TimelineView(PageView[Timeline]):
     def __init__(self, address: str, nodes: str, clock: Clock) -> None:
         super().__init__(address)
         self.nodes, self._clock = nodes, clock
-        self.span_h = 6
+        self.span_h = USUAL_H
         self.shift = 0
         self.is_own = False
         self.is_folded = True
@@ -47,9 +49,17 @@ class TimelineView(PageView[Timeline]):
         return f"{self.span_h} h each way{left_out}" + (", only yours" if self.is_own else "")
 
     def command(self, who: str) -> str:
-        nodes = f" --nodes={self.nodes}" if self.nodes else ""
+        nodes = f" --nodes={shlex.quote(self.nodes)}" if self.nodes else ""
         tasks = "" if self.is_folded else " --tasks"
-        return f"lattice timeline{nodes}{tasks}" + (f" --user={who}" if self.is_own else "")
+        user = f" --user={shlex.quote(who)}" if self.is_own else ""
+        return f"lattice timeline{self._period()}{nodes}{tasks}{user}"
+
+    def _period(self) -> str:
+        """As the command takes it: by distance while it moves along with the time, by the clock otherwise."""
+        if not self.shift:
+            return "" if self.span_h == USUAL_H else f" --since={self.span_h}h --until=+{self.span_h}h"
+        since, until = (datetime.fromtimestamp(moment, UTC) for moment in self._borders())
+        return f" --since={since:%Y-%m-%dT%H:%MZ} --until={until:%Y-%m-%dT%H:%MZ}"
 
     @property
     def filter_text(self) -> str:

@@ -1,5 +1,5 @@
 // Small parts that every view uses.
-import { html, useEffect, useRef, useState } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 import { exact, moment } from "../format.js";
 
 const TONES = {
@@ -80,10 +80,15 @@ export function Dialog({ title, onClose, children, isKept = false }) {
   </dialog>`;
 }
 
-// A question before something that cannot be undone. `act` is awaited; its refusal is shown here.
-export function Confirm({ title, label, tone = "danger", act, onClose, children }) {
+// A question before something that cannot be undone. `act` is awaited; its refusal is shown here. `line` is the command that does the same,
+// or makes it of what the form says.
+export function Confirm({ title, label, tone = "danger", act, line = "", onClose, children }) {
+  const box = useRef(null);
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
+  const [said, setSaid] = useState(typeof line === "string" ? line : "");
+  const tell = () => setSaid(typeof line === "string" ? line : line(new FormData(box.current)));
+  useLayoutEffect(tell);
   const confirm = async (event) => {
     event.preventDefault();
     setBusy(true);
@@ -96,13 +101,14 @@ export function Confirm({ title, label, tone = "danger", act, onClose, children 
     }
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>
-    <form onSubmit=${confirm}>
+    <form ref=${box} onSubmit=${confirm} onInput=${tell}>
       ${children}
       <${Problem} error=${error} />
       <div class="buttons">
         <button type="submit" class=${tone} disabled=${isBusy}>${label}</button>
         <button type="button" onClick=${onClose}>Back</button>
       </div>
+      ${said ? html`<${CommandLine} line=${said} />` : null}
     </form>
   <//>`;
 }

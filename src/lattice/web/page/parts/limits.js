@@ -1,6 +1,6 @@
 // Quotas of tenants, and the scheduling weights of vClusters.
 import { at, get, put } from "../api.js";
-import { shell } from "../format.js";
+import { capital, shell } from "../format.js";
 import { html, useAnswer, useState } from "../ui.js";
 import { CommandLine, Confirm, Empty, Field, Problem, Section } from "./basics.js";
 import { Sheet } from "./sheet.js";
@@ -20,9 +20,10 @@ function figure(title, text) {
 export function Tenants() {
   const { data, error, reload } = useAnswer(() => get("/tenants"), []);
   const [edited, setEdited] = useState(null);
+  const changed = (form) => LIMITS.map(([key, title]) => ({ key, title, text: form.get(key).trim() })).filter(({ key, text }) => text !== shown(edited[key]));
+  const line = (form) => ["lattice admin tenant set-quota", shell(edited.name), ...changed(form).map(({ key, text }) => `--${key.replaceAll("_", "-")}=${shell(text || "none")}`)].join(" ");
   const save = async (form) => {
-    const given = LIMITS.map(([key, title]) => ({ key, title, text: form.get(key).trim() })).filter(({ key, text }) => text !== shown(edited[key]));
-    const changes = Object.fromEntries(given.map(({ key, title, text }) => [key, text === "" ? null : figure(title, text)]));
+    const changes = Object.fromEntries(changed(form).map(({ key, title, text }) => [key, text === "" ? null : figure(title, text)]));
     if (Object.keys(changes).length) await put(at("tenants", edited.name), changes);
     reload();
   };
@@ -30,8 +31,8 @@ export function Tenants() {
     <${Section} title="Quotas"><${Sheet} heads=${["Tenant", ["In use", "right"], ...LIMITS.map(([, title]) => [title, "right"]), ["Change", "order"]]}
       rows=${(data?.items ?? []).map((tenant) => [tenant.name, tenant.name, tenant.in_use.nodes, ...LIMITS.map(([key]) => shown(tenant[key]) || "–"),
         html`<button type="button" class="plain" onClick=${() => setEdited(tenant)} aria-label=${`Change ${tenant.name}`}>Change</button>`])} /><//>
-    <${CommandLine} line=${edited ? `lattice admin tenant set-quota ${shell(edited.name)} --max-nodes=N` : "lattice admin tenant list"} />
-    ${edited ? html`<${Confirm} title=${`Quotas of ${edited.name}`} label="Save" tone="primary" act=${save} onClose=${() => setEdited(null)}>
+    <${CommandLine} line="lattice admin tenant list" />
+    ${edited ? html`<${Confirm} title=${`Quotas of ${edited.name}`} label="Save" tone="primary" act=${save} line=${line} onClose=${() => setEdited(null)}>
       <div class="fields">${LIMITS.map(([key, title]) => html`<${Field} key=${key} label=${title}><input name=${key} value=${shown(edited[key])} inputmode="decimal" placeholder="no limit" /><//>`)}</div><//>` : null}`;
 }
 
@@ -80,7 +81,7 @@ function WeightForm({ vcluster, reload }) {
   return html`<${Section} title=${vcluster.name} more=${html`<span class="quiet small">profile ${profile.data?.profile || vcluster.scheduler}</span>`}>
     <${Problem} error=${profile.error ?? refused} />
     <div class="pair">
-      <div>${Object.entries(weights).map(([name, value]) => html`<label class="weight" key=${name}><span>${name.replaceAll("_", " ")}</span>
+      <div>${Object.entries(weights).map(([name, value]) => html`<label class="weight" key=${name}><span>${capital(name.replaceAll("_", " "))}</span>
         <input type="range" min="0" max="1" step="0.01" value=${value} onInput=${(event) => setDraft({ ...draft, [name]: Number(event.target.value) })} /><span class="meter-text">${Number(value).toFixed(2)}</span></label>`)}
         <div class="buttons"><button type="button" class="primary" disabled=${!isChanged} onClick=${save}>Save</button><button type="button" disabled=${!isChanged} onClick=${() => setDraft({})}>Undo</button></div>
       </div>

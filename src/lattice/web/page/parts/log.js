@@ -78,7 +78,7 @@ export function Log({ allocation }) {
   const { text, isOver, error } = useOutput(allocation.id, { stream, node, run: undefined });
   const several = (allocation.nodes?.length ?? 0) > 1;
   return html`
-    <div class="tabs">
+    <div class="tabs log-tools">
       ${["stdout", "stderr"].map((name) => html`<button type="button" key=${name} aria-pressed=${String(stream === name)} onClick=${() => setStream(name)}>${name}</button>`)}
       ${several ? html`<select aria-label="Node" value=${node} onChange=${(event) => setNode(event.target.value)}><option value="">all nodes</option>${allocation.nodes.map((name) => html`<option key=${name}>${name}</option>`)}</select>` : null}
       <input type="search" placeholder="Find in the output" aria-label="Find in the output" value=${wanted} onInput=${(event) => setWanted(event.target.value)} />

@@ -43,7 +43,7 @@ export function OrderDialog({ name, ids, onClose, onDone }) {
     }
   };
   return html`<${Confirm} title=${`${TITLES[name]} ${plural(ids.length, "allocation")}`} label=${TITLES[name]}
-      tone=${name === "cancel" ? "danger" : "primary"} act=${act} onClose=${onClose}>
+      tone=${name === "cancel" ? "danger" : "primary"} act=${act} line=${`lattice ${name} ${ids.join(" ")}`} onClose=${onClose}>
     <p>${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ` and ${ids.length - 12} more` : ""}</p>
     ${name === "requeue" ? html`<p class="quiet">What runs is stopped, and runs again under the same id.</p>` : null}
   <//>`;

@@ -33,8 +33,8 @@ export function Settings({ who }) {
     <${Section} title="Settings"><${Sheet} heads=${["Setting", "Value", ["Meaning", "quiet"], ...(isAdmin(who) ? [["Change", "order"]] : [])]}
       rows=${(data?.items ?? []).map((each) => [each.key, html`<code>${each.key}</code>`, html`${each.value}${each.value === each.default ? null : html`<span class="quiet"> (default ${each.default === "" ? "empty" : each.default})</span>`}`, each.help,
         ...(isAdmin(who) ? [html`<button type="button" class="plain" onClick=${() => setEdited(each)} aria-label=${`Change ${each.key}`}>Change</button>`] : [])])} /><//>
-    <${CommandLine} line=${edited ? `lattice admin config set ${edited.key} VALUE` : "lattice admin config list"} />
-    ${edited ? html`<${Confirm} title=${edited.key} label="Save" tone="primary" act=${save} onClose=${() => setEdited(null)}><p class="quiet">${edited.help}</p><${Field} label="Value"><input name="value" value=${edited.value} /><//><//>` : null}`;
+    <${CommandLine} line="lattice admin config list" />
+    ${edited ? html`<${Confirm} title=${edited.key} label="Save" tone="primary" act=${save} line=${(form) => `lattice admin config set ${shell(`${edited.key}=${form.get("value")}`)}`} onClose=${() => setEdited(null)}><p class="quiet">${edited.help}</p><${Field} label="Value"><input name="value" value=${edited.value} /><//><//>` : null}`;
 }
 
 const PAGE = 100;

@@ -1,7 +1,7 @@
 // One allocation: what it is, why it waits, what happened to it, its output.
 import { at, get } from "../api.js";
 import { onChange, useChanges } from "../events.js";
-import { capital, clock, duration, memory, percent, plural, shell } from "../format.js";
+import { capital, clock, duration, memory, percent, plural, shell, withLocalTimes } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
 import { Sheet } from "../parts/sheet.js";
@@ -20,7 +20,7 @@ function Why({ explanation, submitted }) {
   return html`<${Section} title="Why it waits">
     <div class="why">
       <div>
-        <p>${capital(explanation.reason || "it waits for the next cycle")}.</p>
+        <p>${capital(withLocalTimes(explanation.reason || "it waits for the next cycle"))}.</p>
         <${Facts} rows=${[
           ["Place in the queue", explanation.rank === null ? "not in the queue" : explanation.rank],
           ["Predicted start", explanation.predicted_start ? html`<${Time} at=${explanation.predicted_start} />` : "not known"],
@@ -126,7 +126,7 @@ export default function Allocation({ id, rest, who }) {
   const isOwn = allocation.user === who.user;
   return html`<main>
     <${Heading} title=${html`${allocation.id} ${allocation.name ? html`<span class="title-name">${allocation.name}</span>` : null}`}
-        sub=${html`<${State} state=${allocation.suspended ? "Suspended" : allocation.state} /> ${allocation.ending || (waits ? "" : allocation.reason) || ""}`}>
+        sub=${html`<${State} state=${allocation.suspended ? "Suspended" : allocation.state} /> ${withLocalTimes(allocation.ending || (waits ? "" : allocation.reason) || "")}`}>
       ${isOwn && allocation.state === "Running" && !allocation.tasks ? html`<a class="button" href=${`/allocations/${allocation.id}/terminal`}>Terminal</a>` : null}
       ${ordersFor(allocation).map((name) => html`<button type="button" key=${name} class=${name === "cancel" ? "danger" : null} onClick=${() => setAsked(name)}>${TITLES[name]}</button>`)}
     <//>

@@ -26,7 +26,7 @@ function Search({ text, problems, who }) {
   };
   return html`<form class="search" role="search" onSubmit=${submit}>
     <label class="off-screen" for="search">Search allocations</label>
-    <input id="search" data-search value=${draft} onInput=${(event) => setDraft(event.target.value)} autocomplete="off" spellcheck="false"
+    <input id="search" data-search value=${draft} onInput=${(event) => setDraft(event.target.value)} autocomplete="off" spellcheck=${false}
       placeholder="state:failed user:ada node:n[1-4] since:2h tag:x=y, a name or an id" aria-describedby="search-help" />
     <button type="submit">Search</button>
     <details class="search-help"><summary>Words</summary>
@@ -115,7 +115,7 @@ export default function Allocations({ who, query }) {
           <${Rows} rows=${rows} height=${isNarrow ? 56 : 36} label="Allocations" total=${list.total} onEnd=${list.more} onKey=${onKey} cursor=${cursor} head=${head}
             row=${(row, at, place) => html`<${Row} key=${row.id} draw=${drawRow} ...${{ row, at, place, columns, isNarrow, choose, toggle }} isOpen=${open.includes(row.id)} second=${row.started_at && !row.completed_at ? second : 0} isChosen=${chosen.has(row.id)} isCursor=${at === cursor} />`} />
         </div>`
-      : list.error ? null : html`<${Empty}>Nothing matches. ${text ? html`<a href="/allocations">Show all</a>` : html`<a href="/submit">Submit something</a>`}<//>`}
+      : list.error ? null : html`<${Empty}>${text ? "Nothing matches." : "No allocations."} ${text ? html`<a href="/allocations">Show all</a>` : html`<a href="/submit">Submit something</a>`}<//>`}
     <${CommandLine} line=${asCommand(text, who.user)} />
     ${asked ? html`<${OrderDialog} name=${asked} ids=${selected.filter((row) => ordersFor(row).includes(asked)).map((row) => row.id)} onClose=${() => setAsked("")} onDone=${() => (setChosen(new Set()), list.reload())} />` : null}
   </main>`;

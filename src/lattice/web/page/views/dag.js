@@ -1,6 +1,7 @@
 // One DAG, drawn as it goes.
 import { at, get, remove } from "../api.js";
 import { useChanges } from "../events.js";
+import { withLocalTimes } from "../format.js";
 import { CommandLine, Confirm, Heading, Problem, Section, State, Time, toneOf } from "../parts/basics.js";
 import { Sheet } from "../parts/sheet.js";
 import { html, useAnswer, useMemo, useState } from "../ui.js";
@@ -34,7 +35,7 @@ function Edge({ edge, places }) {
     ${words ? html`<text class="edge-text" x=${(x1 + x2) / 2} y=${(y1 + y2) / 2 - 4} text-anchor="middle">${words}</text>` : null}</g>`;
 }
 
-const Member = ({ member, place }) => html`<a href=${`/allocations/${member.id}`}>
+const Member = ({ member, place }) => html`<a href=${`/allocations/${member.id}`}><title>${member.ref}: ${member.state}</title>
   <rect class=${`member ${toneOf(member.state)}`} x=${place.x} y=${place.y} width=${WIDTH} height=${HEIGHT} rx="6" />
   <text x=${place.x + 12} y=${place.y + 19}>${member.ref.length > 20 ? `${member.ref.slice(0, 19)}…` : member.ref}</text>
   <text class=${`member-state ${toneOf(member.state)}`} x=${place.x + 12} y=${place.y + 34}>${member.id} ${member.state}</text>
@@ -59,9 +60,9 @@ export default function Dag({ id }) {
       ${graph.data.allocations.map((member) => html`<${Member} key=${member.ref} member=${member} place=${plan.places.get(member.ref)} />`)}
     </svg></div>` : null}<//>
     <${Section} title="Allocations"><${Sheet} heads=${["Name", "ID", "State", "Depends on", ["Why", "quiet"]]}
-      rows=${(dag.data.allocations ?? []).map((member) => [member.id, member.ref ?? member.name, html`<a href=${`/allocations/${member.id}`}>${member.id}</a>`, html`<${State} state=${member.state} />`, member.depends_on ?? "", member.reason ?? member.waits_for ?? ""])} />
-      <p class="quiet small">Submitted <${Time} at=${dag.data.submitted_at} /> by ${dag.data.user}</p><//>
+      rows=${(dag.data.allocations ?? []).map((member) => [member.id, member.ref ?? member.name, html`<a href=${`/allocations/${member.id}`}>${member.id}</a>`, html`<${State} state=${member.state} />`, member.depends_on ?? "", withLocalTimes(member.reason ?? member.waits_for)])} />
+      <p class="quiet small below">Submitted <${Time} at=${dag.data.submitted_at} /> by ${dag.data.user}</p><//>
     <${CommandLine} line=${`lattice dag status ${dag.data.id}`} />
-    ${isAsked ? html`<${Confirm} title=${`Cancel all of ${dag.data.id}`} label="Cancel" act=${() => remove(at("dags", id)).then(dag.reload)} onClose=${() => setAsked(false)}><p>Every allocation of it that has not ended is cancelled.</p><//>` : null}
+    ${isAsked ? html`<${Confirm} title=${`Cancel all of ${dag.data.id}`} label="Cancel" act=${() => remove(at("dags", id)).then(dag.reload)} line=${`lattice dag cancel ${dag.data.id}`} onClose=${() => setAsked(false)}><p>Every allocation of it that has not ended is cancelled.</p><//>` : null}
   </main>`;
 }

@@ -1,7 +1,7 @@
 // One node: what it is, what runs on it down to its cores, what happened to it.
 import { at, get, post } from "../api.js";
 import { useChanges } from "../events.js";
-import { clock, memory, PLAIN, plural } from "../format.js";
+import { ago, memory, PLAIN, plural } from "../format.js";
 import { CommandLine, Empty, Facts, Heading, Meter, Problem, Section, State, Time } from "../parts/basics.js";
 import { Sheet } from "../parts/sheet.js";
 import { Plots } from "../parts/plots.js";
@@ -62,12 +62,12 @@ export default function Node({ id, who }) {
     <${Problem} error=${refused ?? error} />
     <${Section} title="Facts">
       <${Facts} rows=${[["vCluster", node.vcluster], ["CPUs", plural(node.cpus, "CPU")], ["Memory", memory(node.memory_mb)], ["GPUs", node.gpus ? `${node.gpus} ${node.gpu_type}` : ""],
-        ["Group", node.group], ["Holding", node.holding], ["Features", node.features.join(", ")], ["Heartbeat", node.last_heartbeat_s === null ? "none" : `${clock(node.last_heartbeat_s)} ago`],
+        ["Group", node.group], ["Holding", node.holding], ["Features", node.features.join(", ")], ["Heartbeat", node.last_heartbeat_s === null ? "none" : ago(node.last_heartbeat_s)],
         ["Temperature", node.vitals?.temperature_c == null ? "" : `${node.vitals.temperature_c} °C`], ["Memory errors", node.vitals?.memory_errors || ""], ["Conformance", node.conformance], ["System", node.os],
         ["Since", html`<${Time} at=${node.changed_at} />`]]} />
       <div class="meters">
         <${Meter} label="CPUs held" value=${node.cpus - node.free.cpus} of=${node.cpus} text=${`${node.cpus - node.free.cpus} of ${node.cpus}`} />
-        <${Meter} label="Memory held" value=${node.memory_mb - node.free.memory_mb} of=${node.memory_mb} text=${memory(node.memory_mb - node.free.memory_mb)} />
+        <${Meter} label="Memory held" value=${node.memory_mb - node.free.memory_mb} of=${node.memory_mb} text=${`${memory(node.memory_mb - node.free.memory_mb)} of ${memory(node.memory_mb)}`} />
         ${node.load1 === null ? null : html`<${Meter} label="Load" value=${load} of=${node.cpus} text=${load.toFixed(1)} tone=${load > 1.5 * node.cpus ? "warn" : "accent"} />`}
         ${node.gpus ? html`<${Meter} label="GPUs held" value=${node.gpus - node.free.gpus} of=${node.gpus} text=${`${node.gpus - node.free.gpus} of ${node.gpus}`} />` : null}
       </div>
@@ -76,7 +76,7 @@ export default function Node({ id, who }) {
     <${Plots} path=${`${at("nodes", id)}/metrics`} isLive />
     <${Checks} checks=${node.checks} />
     <${Story} events=${events.data?.items ?? []} />
-    <${CommandLine} line=${asked ? `lattice node drain ${node.id} --reason=TEXT` : `lattice node status ${node.id}`} />
+    <${CommandLine} line=${`lattice node status ${node.id}`} />
     ${asked ? html`<${DrainDialog} names=${[node.id]} onClose=${() => setAsked("")} onDone=${reload} />` : null}
   </main>`;
 }

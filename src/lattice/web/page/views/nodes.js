@@ -9,6 +9,23 @@ import { setQuery } from "../router.js";
 import { isOperator } from "../session.js";
 import { html, useAnswer, useCallback, useInterval, useMemo, useState } from "../ui.js";
 
+// state:down vcluster:hpc group:g1 n[1-4]: words, all of which have to match; the same in `lattice tui`.
+const WORDS = ["state", "vcluster", "group"];
+function understand(text) {
+  const parameters = {};
+  const names = [];
+  const problems = [];
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const [, key, value] = /^(\w+):(.*)$/.exec(word) ?? [];
+    if (!key) names.push(word);
+    else if (!WORDS.includes(key) || !value) problems.push(`"${word}" is no filter of nodes; use ${WORDS.map((each) => `${each}:`).join(", ")} or names as in n[1-4]`);
+    else parameters[key] = value;
+  }
+  return { parameters: { ...parameters, nodes: names.join(",") }, problems };
+}
+
+const commandOf = ({ nodes, ...rest }) => ["lattice nodes", ...Object.entries(rest).map(([key, value]) => `--${key}=${shell(value)}`), nodes ? shell(nodes) : ""].filter(Boolean).join(" ");
+
 const HOTTEST_C = 90;
 const MAPPED = 6000;
 const MODES = {
@@ -54,12 +71,12 @@ function Map_({ nodes, mode }) {
     </div>`)}
     ${nodes.length > MAPPED ? html`<p class="quiet">${plural(nodes.length - MAPPED, "more node")}: search for some of them.</p>` : null}
     <div class="legend">${LEGEND[mode]
-      ? LEGEND[mode].map(([tone, text]) => html`<span key=${tone}><i class=${`square ${tone}`}></i>${text}</span>`)
+      ? LEGEND[mode].filter(([tone]) => mode !== "topology" || nodes.some((node) => MODES.topology.tone(node) === tone)).map(([tone, text]) => html`<span key=${tone}><i class=${`square ${tone}`}></i>${text}</span>`)
       : html`<span>less</span><span class="scale" aria-hidden="true"></span><span>more</span>`}</div>
   </div>`;
 }
 
-const WIDE = "18px 110px 130px minmax(90px, 0.8fr) 64px 84px 70px minmax(80px, 1fr) minmax(120px, 2fr)";
+const WIDE = "18px 110px 130px minmax(90px, 0.8fr) 72px 92px 78px minmax(80px, 1fr) minmax(120px, 2fr)";
 
 function drawRow({ node, at, place, isNarrow, isChosen, choose, canOrder }) {
   const box = html`<span role="cell" class="pick">${canOrder ? html`<input type="checkbox" checked=${isChosen} onChange=${() => choose(node.id)} aria-label=${`Choose ${node.id}`} />` : null}</span>`;
@@ -79,7 +96,8 @@ export function DrainDialog({ names, onClose, onDone }) {
     await post("/nodes/drain", { nodes: fold(names), reason: form.get("reason"), urgent: form.has("urgent") });
     onDone();
   };
-  return html`<${Confirm} title=${`Drain ${names.length === 1 ? names[0] : plural(names.length, "node")}`} label="Drain" act=${act} onClose=${onClose}>
+  const line = (form) => `lattice node drain ${shell(fold(names))} --reason=${shell(form.get("reason") || "TEXT")}${form.has("urgent") ? " --urgent" : ""}`;
+  return html`<${Confirm} title=${`Drain ${names.length === 1 ? names[0] : plural(names.length, "node")}`} label="Drain" act=${act} line=${line} onClose=${onClose}>
     <${Field} label="Reason"><input name="reason" required maxlength="200" placeholder="what is wrong, what is planned" /><//>
     <label class="check"><input type="checkbox" name="urgent" />Stop running work and queue it again</label>
   <//>`;
@@ -88,7 +106,8 @@ export function DrainDialog({ names, onClose, onDone }) {
 export default function Nodes({ who, query }) {
   const mode = Object.hasOwn(MODES, query.get("by")) ? query.get("by") : "state";
   const text = query.get("q") ?? "";
-  const answer = useAnswer(() => get("/nodes", { nodes: text, limit: 10_000 }), [text]);
+  const { parameters, problems } = useMemo(() => understand(text), [text]);
+  const answer = useAnswer(() => get("/nodes", { ...parameters, limit: 10_000 }), [text]);
   const [chosen, setChosen] = useState(() => new Set());
   const [isDraining, setDraining] = useState(false);
   const [refused, setRefused] = useState(null);
@@ -113,24 +132,25 @@ export default function Nodes({ who, query }) {
   return html`<main class="full">
     <${Heading} title="Nodes" sub=${counts.map(([state, number]) => `${number} ${state}`).join(", ") || "\u00a0"}>
       <form class="inline" onSubmit=${(event) => (event.preventDefault(), setQuery({ q: new FormData(event.target).get("q").trim() }))}>
-        <input data-search name="q" type="search" value=${text} placeholder="n[1-40],gpu[01-16]" aria-label="Nodes to show" />
+        <input data-search name="q" type="search" value=${text} placeholder="state:down group:g1 n[1-40]" aria-label="Nodes to show" />
       </form>
     <//>
+    ${problems.map((problem) => html`<p class="wrong" role="alert" key=${problem}>${problem}</p>`)}
     <${Problem} error=${refused ?? answer.error} />
     <${Section} title="Map" more=${html`<div class="tabs">${Object.entries(MODES).map(([name, { title }]) => html`<button type="button" key=${name} aria-pressed=${String(name === mode)} onClick=${() => setQuery({ by: name === "state" ? "" : name })}>${title}</button>`)}</div>`}>
-      ${nodes.length ? html`<${Map_} nodes=${nodes} mode=${mode} />` : answer.isLoading ? null : html`<${Empty}>No nodes.<//>`}
+      ${nodes.length ? html`<${Map_} nodes=${nodes} mode=${mode} />` : answer.isLoading ? null : html`<${Empty}>${text ? "No nodes match." : "No nodes."}<//>`}
     <//>
     ${picked.length ? html`<div class="selection" role="status"><span>${plural(picked.length, "node")} chosen</span>
       <button type="button" class="danger" onClick=${() => setDraining(true)}>Drain</button>
       ${picked.some((node) => node.state === "Drained") ? html`<button type="button" onClick=${undrain}>Undrain</button>` : null}
       <button type="button" class="plain" onClick=${() => setChosen(new Set())}>Choose none</button></div>` : null}
-    <div class=${isNarrow ? "list below" : "list wide below"} style=${isNarrow ? null : { "--columns": WIDE }}>
+    ${nodes.length ? html`<div class=${isNarrow ? "list below" : "list wide below"} style=${isNarrow ? null : { "--columns": WIDE }}>
       <${Rows} rows=${nodes} height=${isNarrow ? 56 : 34} label="Nodes"
         head=${isNarrow ? html`<span role="columnheader" class="off-screen">Node</span>` : heads.map((title, place) => html`<span role="columnheader" key=${title} class=${place > 3 && place < 7 ? "right" : null}>${title || html`<span class="off-screen">Chosen</span>`}</span>`)}
         row=${(node, at, place) => html`<${Row} key=${node.id} draw=${drawRow} ...${{ node, at, place, isNarrow, choose, canOrder }} isChosen=${chosen.has(node.id)} />`} />
-    </div>
+    </div>` : null}
     <${Rest} answer=${answer.data} what="nodes" />
-    <${CommandLine} line=${text ? `lattice nodes ${shell(text)}` : "lattice nodes"} />
+    <${CommandLine} line=${commandOf(parameters)} />
     ${isDraining ? html`<${DrainDialog} names=${picked.map((node) => node.id)} onClose=${() => setDraining(false)} onDone=${() => (setChosen(new Set()), answer.reload())} />` : null}
   </main>`;
 }

@@ -1,6 +1,6 @@
 // A form for a submission: checked by the server before it is sent, and shown as the script that does the same.
 import { at, get, post } from "../api.js";
-import { plural, shell } from "../format.js";
+import { plural, shell, withLocalTimes } from "../format.js";
 import { fold } from "../node_sets.js";
 import { CommandLine, Facts, Field, Heading, Problem, Section, Time } from "../parts/basics.js";
 import { go } from "../router.js";
@@ -34,10 +34,10 @@ function useForm(from) {
 }
 
 const Outlook = ({ found }) => html`<div class="note" role="status">
-  <p>${found.predicted_start ? html`It would start ${found.rank === null ? "now" : html`at <${Time} at=${found.predicted_start} />`}.` : found.reason || "It would wait; nobody can say for how long."}</p>
+  <p>${found.predicted_start ? html`It would start ${found.rank === null ? "now" : html`at <${Time} at=${found.predicted_start} />`}.` : withLocalTimes(found.reason) || "It would wait; nobody can say for how long."}</p>
   <${Facts} rows=${[
     ["Place in the queue", found.rank ?? ""], ["On", found.predicted_nodes.length ? fold(found.predicted_nodes) : ""],
-    ["vCluster", found.vcluster ?? ""], ["Chosen by rule", found.chosen_by ?? ""], ["Why", found.rank === null ? "" : found.reason],
+    ["vCluster", found.vcluster ?? ""], ["Chosen by rule", found.chosen_by ?? ""], ["Why", found.rank === null ? "" : withLocalTimes(found.reason)],
   ]} />
   ${(found.warnings ?? []).map((warning) => html`<p class="wrong" key=${warning}>${warning}</p>`)}
 </div>`;
@@ -66,11 +66,11 @@ export default function Submit({ query }) {
     }
   };
   const text = (name, label, more = {}) => html`<${Field} label=${label} hint=${more.hint} wide=${more.wide}>
-    <input name=${name} value=${form[name]} placeholder=${more.example ?? ""} onInput=${(event) => (set({ [name]: event.target.value }), setChecked(null))} autocomplete="off" spellcheck="false" />
+    <input name=${name} value=${form[name]} placeholder=${more.example ?? ""} onInput=${(event) => (set({ [name]: event.target.value }), setChecked(null))} autocomplete="off" spellcheck=${false} />
   <//>`;
   const box = (name, label) => html`<label class="check"><input type="checkbox" checked=${form[name]} onChange=${(event) => set({ [name]: event.target.checked })} />${label}</label>`;
   const area = (name, label, rows, hint) => html`<${Field} label=${label} hint=${hint} wide>
-    <textarea name=${name} rows=${rows} value=${form[name]} spellcheck="false" onInput=${(event) => (set({ [name]: event.target.value }), setChecked(null))}></textarea>
+    <textarea name=${name} rows=${rows} value=${form[name]} spellcheck=${false} onInput=${(event) => (set({ [name]: event.target.value }), setChecked(null))}></textarea>
   <//>`;
   const script = asScript(form);
   return html`<main>

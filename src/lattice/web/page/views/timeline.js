@@ -1,8 +1,8 @@
 // Nodes over time: past, running to the limit, predicted starts, reservations.
 import { get, now } from "../api.js";
 import { useChanges } from "../events.js";
-import { moment, plural, shell } from "../format.js";
-import { barAt, draw, layOut, rowHeight, totalHeight } from "../gantt.js";
+import { duration, moment, plural, shell } from "../format.js";
+import { barAt, draw, layOut, reservationAt, rowHeight, totalHeight } from "../gantt.js";
 import { expand } from "../node_sets.js";
 import { CommandLine, Heading, Problem, State, Time } from "../parts/basics.js";
 import { Sheet } from "../parts/sheet.js";
@@ -49,7 +49,8 @@ function Chart({ view, span }) {
   const move = (event) => {
     const spot = find(event);
     const bar = barAt(plan, spot, place);
-    setHovered(bar ? { bar, ...spot } : null);
+    const reservation = bar ? null : reservationAt(plan, spot, place);
+    setHovered(bar || reservation ? { bar, reservation, ...spot } : null);
   };
   const click = (event) => {
     const bar = barAt(plan, find(event), place);
@@ -57,19 +58,37 @@ function Chart({ view, span }) {
   };
   return html`<div class="gantt" ref=${box} style=${{ height: `${Math.min(620, Math.max(140, totalHeight(view.nodes.length, 26) + 2))}px` }} onScroll=${(event) => setTop(event.target.scrollTop)} tabindex="0" role="img"
       aria-label=${`Timeline of ${plural(view.nodes.length, "node")} with ${plural(view.bars.length, "bar")}; the table below says the same`}>
-    <canvas ref=${canvas} onPointerMove=${move} onPointerLeave=${() => setHovered(null)} onClick=${click} class=${hovered ? "pointed" : null} style=${{ height: `${size.tall}px` }}></canvas>
+    <canvas ref=${canvas} onPointerMove=${move} onPointerLeave=${() => setHovered(null)} onClick=${click} class=${hovered?.bar ? "pointed" : null} style=${{ height: `${size.tall}px` }}></canvas>
     <div style=${{ height: `${Math.max(0, totalHeight(view.nodes.length, height) - size.tall)}px` }}></div>
     ${hovered ? html`<div class="tip" style=${{ left: `${Math.max(8, Math.min(hovered.x + 12, size.width - 250))}px`, top: `${hovered.y + top + 14}px` }}>
-      <strong>${hovered.bar.id}</strong> ${hovered.bar.name}<br /><${State} state=${hovered.bar.kind === "predicted" ? "Pending" : hovered.bar.state} /> ${hovered.bar.user}<br />${hovered.bar.tasks ? html`${tasksOf(hovered.bar)}<br />` : null}
-      ${moment(hovered.bar.start)} – ${hovered.bar.end ? moment(hovered.bar.end) : "no limit"}<br />${hovered.bar.nodes}</div>` : null}
+      ${hovered.bar ? html`<${BarTip} bar=${hovered.bar} />` : html`<${ReservationTip} each=${hovered.reservation} />`}</div>` : null}
   </div>`;
 }
 
 const tasksOf = (bar) => `${plural(bar.tasks, "task")}${bar.failed ? `, ${bar.failed} failed` : ""}`;
 
-const Table = ({ view }) => html`<details><summary>As a table</summary><${Sheet} heads=${["Start", "End", "Allocation", "User", "Kind", "Nodes"]}
-  rows=${view.bars.slice(-500).reverse().map((bar) => [bar.id + bar.start + bar.nodes + bar.kind, html`<${Time} at=${bar.start} />`, bar.end ? html`<${Time} at=${bar.end} />` : "no limit",
-    html`<a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}${bar.tasks ? html` <span class="quiet">${tasksOf(bar)}</span>` : null}`, bar.user, bar.kind, bar.nodes])} /></details>`;
+const BarTip = ({ bar }) => html`<strong>${bar.id}</strong> ${bar.name}<br /><${State} state=${bar.kind === "predicted" ? "Pending" : bar.state} /> ${bar.user}<br />${bar.tasks ? html`${tasksOf(bar)}<br />` : null}
+  ${moment(bar.start)} – ${bar.end ? moment(bar.end) : "no limit"}<br />${bar.nodes}`;
+
+const ReservationTip = ({ each }) => html`<strong>${each.name}</strong> ${kindOf(each)}<br />${moment(each.start)} – ${moment(each.end)}<br />${each.nodes || "all nodes"}`;
+
+const kindOf = (reservation) => (reservation.maintenance ? "maintenance" : "reserved");
+
+function Table({ view }) {
+  const bars = view.bars.slice(-500).map((bar) => [bar.start, bar.id + bar.start + bar.nodes + bar.kind, bar.end, html`<a href=${`/allocations/${bar.id}`}>${bar.id}</a> ${bar.name}${bar.tasks ? html` <span class="quiet">${tasksOf(bar)}</span>` : null}`, bar.user, bar.kind, bar.nodes]);
+  const reserved = view.reservations.map((each) => [each.start, each.name + each.start, each.end, each.name, "", kindOf(each), each.nodes || "all"]);
+  const rows = [...bars, ...reserved].sort(([one], [other]) => other.localeCompare(one));
+  return html`<details><summary>As a table</summary><${Sheet} heads=${["Start", "End", "What", "User", "Kind", "Nodes"]}
+    rows=${rows.map(([start, key, end, ...rest]) => [key, html`<${Time} at=${start} />`, end ? html`<${Time} at=${end} />` : "no limit", ...rest])} /></details>`;
+}
+
+// The period of the view as the command takes it: by distance while it moves along with the time, by the clock otherwise.
+function period(span, shift) {
+  const half = duration((span.to - span.from) / 2000);
+  if (!shift) return ` --since=${half} --until=+${half}`;
+  const [since, until] = [span.from, span.to].map((at) => new Date(Math.round(at / 60_000) * 60_000).toISOString().replace(":00.000Z", ":00Z"));
+  return ` --since=${since} --until=${until}`;
+}
 
 export default function Timeline({ query, who }) {
   const { name, shift, window: span } = useSpan(query);
@@ -97,6 +116,6 @@ export default function Timeline({ query, who }) {
     ${data ? html`<${Chart} view=${data} span=${span} />` : html`<div class="gantt"></div>`}
     <div class="legend timeline-legend"><span><i class="past"></i>ended</span><span><i class="failed"></i>failed</span><span><i class="running"></i>running, to its limit</span><span><i class="next"></i>predicted</span><span><i class="own"></i>yours</span><span><i class="reserved"></i>reserved</span><span><i class="closed"></i>maintenance</span></div>
     ${data ? html`<${Table} view=${data} />` : null}
-    <${CommandLine} line=${`lattice timeline${nodes ? ` --nodes=${shell(nodes)}` : ""}${isOwn ? ` --user=${shell(who.user)}` : ""}${isApart ? " --tasks" : ""}`} />
+    <${CommandLine} line=${`lattice timeline${period(span, shift)}${nodes ? ` --nodes=${shell(nodes)}` : ""}${isOwn ? ` --user=${shell(who.user)}` : ""}${isApart ? " --tasks" : ""}`} />
   </main>`;
 }
