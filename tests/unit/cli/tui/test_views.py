@@ -12,9 +12,12 @@ from lattice.cli.tui.lines import Line, bar, both_ends, cut, padded, width_of, w
 from lattice.cli.tui.places import VIEWS, view_at
 from lattice.cli.tui.views.log import KEPT, Log, LogLines
 from lattice.cli.tui.views.nodes import NodeFilter, Nodes
+from lattice.cli.tui.views.site import UsageView
 from lattice.cli.tui.views.timeline import TimelineView
+from lattice_sdk.errors import Forbidden
 from lattice_sdk.models.changes import Event
-from lattice_sdk.models.records import Allocation, Free, Node
+from lattice_sdk.models.records import Allocation, Free, Node, Tenant, Usage
+from lattice_sdk.models.reports import UsageReport
 from lattice_sdk.models.web.page import Timeline, TimelineBar, TimelineNode, TimelineReservation
 from tests.unit.cli.runner import NOON, StandingClock, allocation
 
@@ -88,6 +91,29 @@ def test_the_timeline_draws_what_ended_runs_and_is_to_come() -> None:
     view.shift = -2
     day = datetime.fromtimestamp(NOON, UTC).strftime("%Y-%m-%d")
     assert view.command("ada") == f"lattice timeline --since={day}T03:00Z --until={day}T09:00Z --user=ada"
+
+
+def test_users_see_their_own_hours_where_those_of_the_tenant_are_not_for_them() -> None:
+    class Api:
+        def user_usage(self, user: str, days: int) -> Usage:
+            return Usage(user="ada", node_hours=2)
+
+        def list_tenants(self) -> list[Tenant]:
+            return [Tenant(name="physics"), Tenant(name="own")]
+
+        def tenant_usage(self, name: str, days: int, *, user: str = "") -> Usage:
+            if name == "physics" and not user:
+                raise Forbidden(status=403, code="forbidden", message="only administrators")
+            return Usage(tenant=name, user=user or None, node_hours=2, gpu_hours=1)
+
+        def usage_report(self, by: str, since: str) -> UsageReport:
+            raise Forbidden(status=403, code="forbidden", message="not for you")
+
+    view = UsageView("usage", StandingClock())
+    view.take(view.read(Api()))  # type: ignore[arg-type]
+    shown = [text.split() for text in texts(view.compose(80))]
+    assert ["Your", "node", "hours", "2.0", "h"] in shown
+    assert ["GPU", "hours", "1.0", "h,", "no", "budget"] in shown
 
 
 def test_ten_thousand_nodes_are_drawn_as_far_as_they_are_seen() -> None:

@@ -10,7 +10,7 @@ from lattice.cli.tui.lines import ACCENT, BAD, DIM, GOOD, STRONG, WARN, Line, Sp
 from lattice.cli.tui.views.view import PageView
 from lattice.slurm.text.hostlists import fold
 from lattice_sdk.client import Client
-from lattice_sdk.errors import LatticeError
+from lattice_sdk.errors import Forbidden, LatticeError
 from lattice_sdk.models.audit import AuditEntry, AuditFilter
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import (
@@ -32,6 +32,7 @@ Answer = tuple[Usage, list[tuple[Tenant, Usage]], UsageReport | None]
 DAYS = 30
 SHOWN_USERS = 30
 SHOWN_ENTRIES = 200
+LABELS = {"node_hours": ("Node hours", "Your node hours"), "gpu_hours": ("GPU hours", "Your GPU hours")}
 
 
 class UsageView(PageView[Answer]):
@@ -52,12 +53,13 @@ class UsageView(PageView[Answer]):
 
     def read(self, client: Client) -> Answer:
         since = datetime.fromtimestamp(self._clock.now(), UTC) - timedelta(days=DAYS)
-        tenants = [(tenant, client.tenant_usage(tenant.name, DAYS)) for tenant in client.list_tenants()]
+        own = client.user_usage("", DAYS)
+        tenants = [(tenant, _usage_of(client, tenant.name, own.user or "")) for tenant in client.list_tenants()]
         try:
             report = client.usage_report(by="user", since=rfc3339(since))
         except LatticeError:  # not for everybody
             report = None
-        return client.user_usage("", DAYS), tenants, report
+        return own, tenants, report
 
     def take(self, answer: Answer) -> None:
         self.found = answer
@@ -69,8 +71,8 @@ class UsageView(PageView[Answer]):
         lines = [line(f"You: {own.node_hours:,.1f} node hours, {own.gpu_hours:,.1f} GPU hours, {own.running} running")]
         for tenant, usage in tenants:
             lines += title(tenant.name)
-            lines.append(_budget("Node hours", usage.node_hours, usage.node_hours_budget, usage.node_hours_fraction))
-            lines.append(_budget("GPU hours", usage.gpu_hours, usage.gpu_hours_budget, usage.gpu_hours_fraction))
+            for kind in ("node_hours", "gpu_hours"):
+                lines.append(_budget(usage, kind))
             if tenant.fair_share_target:
                 target = float(tenant.fair_share_target)
                 lines.append(meter("Fair share, target", target, f"{target:.0%}", tone=DIM))
@@ -91,10 +93,22 @@ class UsageView(PageView[Answer]):
         return lines
 
 
-def _budget(label: str, used: float, budget: float | None, fraction: float | None) -> Line:
+def _usage_of(client: Client, tenant: str, user: str) -> Usage:
+    """All of a tenant is for those who administer it; others see their own."""
+    try:
+        return client.tenant_usage(tenant, DAYS)
+    except Forbidden:
+        return client.tenant_usage(tenant, DAYS, user=user)
+
+
+def _budget(usage: Usage, kind: str) -> Line:
+    used, budget = float(getattr(usage, kind)), getattr(usage, f"{kind}_budget")
+    label, own_label = LABELS[kind]
+    if usage.user:
+        return (Span(f"{own_label:<20}", DIM), Span(f"{used:,.1f} h"))
     if not budget:
         return (Span(f"{label:<20}", DIM), Span(f"{used:,.1f} h, no budget"))
-    share = fraction or 0.0
+    share = getattr(usage, f"{kind}_fraction") or 0.0
     tone = BAD if share >= 1 else WARN if share >= 0.8 else ACCENT
     return meter(label, share, f"{used:,.1f} of {budget:,.0f} h", tone=tone)
 
