@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
-from lattice.integrations.s3.store import Bucket
+from lattice.integrations.s3.bucket import Bucket
 
 REGION = "us-east-1"
 STARTS_WITHIN_S = 60.0

@@ -14,9 +14,10 @@ import pytest
 
 from lattice.integrations.directory.source import DirectorySource
 from lattice.integrations.s3.archive import Archive
+from lattice.integrations.s3.bucket import Bucket
 from lattice.integrations.s3.signing import signed_url
 from lattice.integrations.s3.source import PIECE, BucketSource
-from lattice.integrations.s3.store import Bucket, BucketStore
+from lattice.integrations.s3.store import BucketStore
 from lattice.ports.data.sources import Entry, Source, SourceChanged, SourceError, SourceGone
 from tests.s3_server import S3Server, running_s3
 

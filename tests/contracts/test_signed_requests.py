@@ -7,8 +7,8 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from botocore.config import Config  # type: ignore[import-untyped]
 
+from lattice.integrations.s3.bucket import Bucket
 from lattice.integrations.s3.signing import signed_url
-from lattice.integrations.s3.store import Bucket
 
 BUCKET = Bucket(
     name="results",

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.integrations.s3.store import Bucket, BucketStore
+from lattice.integrations.s3.bucket import Bucket
+from lattice.integrations.s3.store import BucketStore
 from lattice.testing import LocalCluster, eventually
 from lattice.wire.files.chunks import place_of, unpack
 from tests.conftest import require_program
@@ -192,6 +193,41 @@ def test_the_output_of_a_step_is_in_the_store_with_its_ranks_and_outlives_its_no
     shutil.rmtree(cluster.directory / "agents" / "n1" / "steps" / f"{name[1:]}.1.0")
     shown = cluster.cli("logs", name, "--step", "0", "--rank", "1")
     assert (shown.stdout, shown.stderr) == ("rank 1\n", "bad\n")
+
+
+def test_a_checkpoint_is_fetched_from_the_bucket_where_the_next_run_finds_none(
+    cluster: LocalCluster, relay: Relay, tmp_path: Path
+) -> None:
+    """The directory of all checkpoints is emptied, as on a node that does not share it."""
+    relay.mend()
+    script = """
+trap 'asked=1' USR1
+[ "$LATTICE_RESUME_FROM" ] && { cat "$LATTICE_RESUME_FROM/deep/state"; exit; }
+while :; do
+  sleep 0.05
+  [ "$asked" ] || continue
+  asked=
+  path=$(sed 's/.*"path":"\\([^"]*\\)".*/\\1/' "$LATTICE_CHECKPOINT_REQUEST")
+  mkdir "$path/deep"; echo forty-two >"$path/deep/state"; touch "$path/.done"
+done
+"""
+    cluster.put("/settings/checkpoint.upload", {"value": "true"})
+    name = str(cluster.submit(["/bin/bash", "-c", script], checkpoint={"protocol": "signal"})["id"])
+    cluster.wait_state(name, "Running")
+    done = eventually(lambda: cluster.cli("checkpoint", name, "--wait", check=False).returncode == 0, "a checkpoint")
+    assert done
+    newest = eventually(
+        lambda: next(
+            (each for each in cluster.get(f"/allocations/{name}/checkpoints")["items"] if each["stored"]), None
+        ),
+        "the copy in the bucket",
+    )
+    path = Path(newest["path"])
+    shutil.rmtree(path.parent)
+    cluster.post(f"/allocations/{name}/requeue")
+    ended = cluster.wait_end(name, within_s=60)
+    assert (ended["state"], ended["run"], cluster.logs(name)) == ("Completed", 2, "forty-two\n")
+    assert (path / "MANIFEST").exists()
 
 
 @pytest.mark.soak

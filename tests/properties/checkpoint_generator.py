@@ -36,5 +36,8 @@ def draw_checkpoint(rnd: Random, state: State, number: int) -> cmd.AnyCommand:
             elapsed_s=rnd.choice((0.0, 1.5)),
             message=rnd.choice(("", "because")),
         )
+    if records and rnd.random() < 0.1:
+        record = rnd.choice(records)
+        return cmd.NoteCheckpointStored(number=record.number, n=rnd.choice((record.checkpoints.last_n, 1, 0)))
     chosen = rnd.choice([record.number for record in records]) if records and rnd.random() < 0.9 else number
     return cmd.RequestCheckpoint(number=chosen, reason=rnd.choice(tuple(CheckpointReason)))

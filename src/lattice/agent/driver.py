@@ -35,7 +35,7 @@ from lattice.agent.hooks.undoing import undo_run, undo_unstarted
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
-from lattice.agent.launcher import START_FEATURES, Launcher, launch_hooks, start_features
+from lattice.agent.launcher import START_FEATURES, Launcher, checkpoint_copies, launch_hooks, start_features
 from lattice.agent.machine.decide import fence_after_s
 from lattice.agent.machine.feeding import StimulusQueue
 from lattice.agent.machine.state import (
@@ -213,9 +213,9 @@ class Driver:
         _log.info("agent ready, %d open runs", len(self.state.runs))
 
     def _watch_checkpoints(self) -> watching.Checkpointing:
-        ask, owner = (self.ask_shim, self._post, self._spawn), partial(owner_of, policy=self._settings.policy)
-        state_dir, name = self._settings.state_dir, self._facts.node_id
-        return watching.Checkpointing(state_dir, name, owner, *ask, self.holds_devices, self._doors)
+        known, store = self._settings, checkpoint_copies(self._settings, lambda: self._uploads.sink.signed)
+        ask = (partial(owner_of, policy=known.policy), self.ask_shim, self._post, self._spawn, self.holds_devices)
+        return watching.Checkpointing(known.state_dir, self._facts.node_id, *ask, self._doors, store)
 
     def _measure(self) -> NodeTelemetry:
         sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)

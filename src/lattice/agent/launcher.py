@@ -22,6 +22,7 @@ from lattice.agent.hooks.scratch import ScratchHook
 from lattice.agent.hooks.site_programs import SiteProgramsHook
 from lattice.agent.hooks.stage_out import StageOutHook
 from lattice.agent.machine.state import Run, RunRefused, RunStarted, Stimulus
+from lattice.agent.results.checkpoints import CheckpointStore
 from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import RunFolders
@@ -88,6 +89,11 @@ def start_features(settings: Settings, shim: ShimMessage) -> set[str]:
     return ({PROLOGUE_FEATURE} if is_needed else set()) | ({POLICY_FEATURE} if shim.memory_policies else set())
 
 
+def checkpoint_copies(settings: Settings, signed: Callable[[], SignedStore]) -> CheckpointStore:
+    """Copies of checkpoints in the object store."""
+    return CheckpointStore(settings.object_store, signed)
+
+
 def launch_hooks(
     settings: Settings, containers: NodeContainers, doors: Doors, signed: Callable[[], SignedStore] = SignedStore
 ) -> list[LaunchHook]:
@@ -100,7 +106,7 @@ def launch_hooks(
     if settings.scratch_dir is not None:
         hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
         hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id, signed))
-    hooks.append(CheckpointHook(settings.state_dir, doors))
+    hooks.append(CheckpointHook(settings.state_dir, doors, checkpoint_copies(settings, signed)))
     hooks.append(ContainerHook(containers))
     return hooks
 

@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     hooks: SiteHooks = SiteHooks()
     data: DataSettings = DataSettings()
+    object_store: Path | None = None  # one that is a directory which this node sees
     scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     cache_dir: Path | None = None  # None = this node mounts no images
     blobs: BlobSource | None = None  # where images come from that are no files; None = from nowhere

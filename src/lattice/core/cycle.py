@@ -295,6 +295,7 @@ class _Touched:
                 | ev.TerminalShared()
                 | ev.CheckpointRequested()
                 | ev.CheckpointEnded()
+                | ev.CheckpointStored()
                 | ev.StepsRecorded()
                 | ev.WaitChanged()
                 | ev.AllocationStaged()

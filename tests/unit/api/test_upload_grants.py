@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from lattice.api.grpc.agents.uploads import Refused, UploadGrants, UploadSigning, Wanted
-from lattice.ports.quorum.object_store import SignedPut
+from lattice.ports.nodes.checkpoints import READS, WRITES
+from lattice.ports.quorum.object_store import BadObjectName, SignedPut
 from lattice.wire.files.chunks import Place
 from lattice.wire.files.samples import trace_name, trace_prefix
 
@@ -105,6 +106,55 @@ def test_a_node_uploads_results_below_its_own_target(asked: Wanted, name: str) -
 def test_no_other_request_for_results_is_signed(asked: Wanted) -> None:
     with pytest.raises(Refused):
         GRANTS.check("n1", asked)
+
+
+OBJECTS = "chem/-/a7/checkpoints/3"
+
+
+def checkpoint(name: str, method: str = "", query: str = "", *, way: str = WRITES, of: str = "") -> Wanted:
+    return Wanted(way + OBJECTS, name, GRANTS.grant(of or way + OBJECTS, "n1"), method, query)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (checkpoint("contents.json"), f"{OBJECTS}/contents.json"),
+        (checkpoint("files/deep/a b.bin"), f"{OBJECTS}/files/deep/a b.bin"),
+        (checkpoint("files/x", "PUT", "partNumber=3&uploadId=abc"), f"{OBJECTS}/files/x"),
+        (checkpoint("files/x", "GET", way=READS), f"{OBJECTS}/files/x"),
+    ],
+)
+def test_a_node_writes_or_reads_the_checkpoint_that_it_was_given(asked: Wanted, name: str) -> None:
+    assert GRANTS.check("n1", asked) == name
+    assert GRANTS.check("n1", asked) == name
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        checkpoint("files/x", "GET"),
+        checkpoint("files/x", "DELETE"),
+        checkpoint("files/x", way=READS),
+        checkpoint("files/x", "PUT", "partNumber=3&uploadId=abc", way=READS),
+        checkpoint("files/x", "GET", "acl", way=READS),
+        checkpoint("files/x", of=READS + OBJECTS),
+        checkpoint("files/x", "GET", way=READS, of=WRITES + OBJECTS),
+        checkpoint("files/x", of=OBJECTS),
+        checkpoint("files/x", of=WRITES + "chem/-/a8/checkpoints/3"),
+        checkpoint("a\nb"),
+        checkpoint("x" * 1100),
+        Wanted(WRITES + OBJECTS, "files/x", GRANTS.grant(WRITES + OBJECTS, "n2")),
+    ],
+)
+def test_nothing_else_of_a_checkpoint_is_signed(asked: Wanted) -> None:
+    with pytest.raises(Refused):
+        GRANTS.check("n1", asked)
+
+
+@pytest.mark.parametrize("name", ["", "../3/x", "files//x", "./x", "/x"])
+def test_names_that_lead_out_of_a_checkpoint_are_not_signed(name: str) -> None:
+    with pytest.raises(BadObjectName):
+        GRANTS.check("n1", checkpoint(name))
 
 
 class _Buckets:

@@ -121,6 +121,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     nodes: int = 0  # that wrote it
     message: str = ""
+    stored: bool = False  # the object store has a copy
 
 
 class CheckpointStanding(Struct, frozen=True, kw_only=True):

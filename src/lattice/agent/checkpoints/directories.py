@@ -7,6 +7,7 @@ directory; `N` is the user's own. The root itself must be there: where it is mis
 import contextlib
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -175,6 +176,50 @@ def is_complete(path: str) -> bool:
         return _is_file(MANIFEST, fd)
     finally:
         os.close(fd)
+
+
+def parts_elsewhere(path: str) -> list[str]:
+    """Of a complete checkpoint whose nodes wrote into directories of their own: nodes whose directory is not here. Raises OSError."""
+    fd = os.open(path, _FLAGS | os.O_NOFOLLOW)
+    try:
+        inner = os.open(MANIFEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+        with os.fdopen(inner, "rb") as file:
+            nodes = msgspec.json.decode(file.read(), type=Manifest).nodes
+        return [node for node in nodes if not os.path.lexists(f"{path}/{node}")]
+    except msgspec.MsgspecError as error:
+        raise OSError(f"the MANIFEST in {path} is damaged: {error}") from None
+    finally:
+        os.close(fd)
+
+
+def make_draft(root: str, path: str, owner: tuple[int, int]) -> str:
+    """An empty directory of the user's beside the place of the checkpoint; where it lies. Raises OSError."""
+    names = _below(root, path)
+    draft = f".{names[-1]}.{secrets.token_hex(8)}"
+    with _opened(root, names[:-1]) as fd:
+        if os.geteuid() == 0:
+            os.fchown(fd, 0, owner[1])
+        os.fchmod(fd, _LISTED)
+        _make_own(fd, draft, owner)
+    return f"{path.rpartition('/')[0]}/{draft}"
+
+
+def place_draft(root: str, path: str, draft: str) -> None:
+    """The directory becomes the checkpoint, unless another node has put it there meanwhile. Raises OSError."""
+    names = _below(root, path)
+    with _opened(root, names[:-1]) as fd:
+        if is_complete(path):
+            return
+        with contextlib.suppress(FileNotFoundError):
+            remove_tree(names[-1], dir_fd=fd)
+        os.rename(draft.rpartition("/")[2], names[-1], src_dir_fd=fd, dst_dir_fd=fd)
+        os.fsync(fd)
+
+
+def remove_draft(root: str, path: str, draft: str) -> None:
+    """What is left of it, if anything."""
+    with contextlib.suppress(OSError), _opened(root, _below(root, path)[:-1]) as fd:
+        remove_tree(draft.rpartition("/")[2], dir_fd=fd)
 
 
 def remove_others(root: str, path: str, keep: set[int]) -> list[int]:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -31,7 +32,14 @@ from lattice.agent.checkpoints.control import (
 from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.shim_client import ShimMessage
 from lattice.core.model.work.checkpoints import MAX_MESSAGE, CheckpointPhase
-from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointOrder, CheckpointReport
+from lattice.ports.nodes.checkpoints import (
+    REMOVED,
+    STORAGE_AWAY,
+    STORED,
+    UNSTORED,
+    CheckpointOrder,
+    CheckpointReport,
+)
 from lattice.ports.nodes.run_keys import RunKey
 from lattice.wire.agents.messages import CHECKPOINT_REPORT, CHECKPOINT_RUN
 from lattice.wire.pb import agent_pb2 as pb
@@ -43,6 +51,14 @@ MAX_OPEN = 4096
 
 _log = logging.getLogger(__name__)
 _P = CheckpointPhase
+
+
+class Copies(Protocol):
+    """The object store, as far as copies of complete checkpoints go there."""
+
+    async def put(self, order: CheckpointOrder, owner: tuple[int, int]) -> str:
+        """Why it could not be copied; empty when the store has it."""
+        ...
 
 
 class _Open(msgspec.Struct, kw_only=True):
@@ -63,6 +79,7 @@ class Checkpointing:
         spawn: Callable[[Coroutine[None, None, None]], None],
         is_alive: Callable[[RunKey], bool],
         doors: Doors,
+        store: Copies,
     ) -> None:
         self._state_dir = state_dir
         self._node_id = node_id
@@ -72,6 +89,9 @@ class Checkpointing:
         self._spawn = spawn
         self._is_alive = is_alive
         self._doors = doors
+        self._store = store
+        self._storing: set[str] = set()  # directories that are copied to the object store, or wait for it
+        self._storing_one = asyncio.Lock()
         self._open: dict[RunKey, _Open] = {}
         self._removed: set[str] = set()  # directories that wait for their removal
         self._removing = asyncio.Lock()
@@ -81,8 +101,9 @@ class Checkpointing:
         if not message.HasField("checkpoint_run"):
             return False
         order = CHECKPOINT_RUN.read(message.checkpoint_run)
-        if order.seal or order.remove:
-            self._spawn(self._seal(order) if order.seal else self._remove(order))
+        if order.seal or order.remove or order.store:
+            work = self._seal if order.seal else self._remove if order.remove else self._keep_copy
+            self._spawn(work(order))
             return True
         known = self._open.get(order.key)
         if known is None or known.n < order.n:
@@ -216,6 +237,22 @@ class Checkpointing:
         finally:
             self._removed.discard(order.path)
         report = CheckpointReport(key=order.key, n=order.n, phase=REMOVED)
+        self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
+
+    async def _keep_copy(self, order: CheckpointOrder) -> None:
+        """One after the other, beside whatever the work does meanwhile; also after its run has ended."""
+        if order.path in self._storing:
+            return  # orders are repeated
+        self._storing.add(order.path)
+        try:
+            async with self._storing_one:
+                why = await self._store.put(order, self._owner_of(order.user))
+        except OSError as error:
+            why = str(error)
+        finally:
+            self._storing.discard(order.path)
+        phase = UNSTORED if why else STORED
+        report = CheckpointReport(key=order.key, n=order.n, phase=phase, message=why[:MAX_MESSAGE])
         self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
 
     async def _seal(self, order: CheckpointOrder) -> None:

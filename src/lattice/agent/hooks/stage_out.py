@@ -7,22 +7,18 @@ its target stays there. Nothing is thrown away: what could not be copied is kept
 
 import asyncio
 import contextlib
-import logging
 import os
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import lattice.agent
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
 from lattice.agent.hooks.scratch import image_of, scratch_folder
-from lattice.agent.results import copier
 from lattice.agent.results.kept import KeptScratch
-from lattice.agent.runs.signed_store import NoServer, SignedStore, Unsigned
+from lattice.agent.results.running import COPIER, COPY_WITHIN_S, UPLOADER, Abandoned, ResultSigning, run_program
+from lattice.agent.runs.signed_store import SignedStore
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.data import BUCKET, ID, NODE
 
@@ -31,43 +27,7 @@ UPLOAD_FEATURE = "stage_out_s3"
 NAME = "stage_out"
 FILE = "file://"
 TRIES_AFTER_S = (1.0, 5.0)  # between three tries
-COPY_WITHIN_S = 7 * 24 * 3600.0
-MAX_LINE = 1 << 20
-SIGN_AGAIN_S = 0.5
 TELL_EVERY_S = 5.0
-# Read as root, before the program becomes the user: only the standard library and this package.
-_RUN_UPLOADER = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from lattice.agent.results.uploader import main; sys.exit(main())"
-)
-_COPIER = (copier.__file__,)
-_UPLOADER = ("-c", _RUN_UPLOADER, str(Path(lattice.agent.__file__).parents[2]))
-
-_log = logging.getLogger(__name__)
-
-
-class _Sign(msgspec.Struct, kw_only=True):
-    """A request that the program which uploads wants signed."""
-
-    ticket: int
-    order: int
-    name: str
-    method: str = ""
-    query: str = ""
-
-
-class _Said(msgspec.Struct, kw_only=True):
-    sign: _Sign | None = None
-    bytes: int = 0
-    files: int = 0
-    failed: list[str] = []
-    failures: int = 0
-    is_final: bool = False
-    missing: list[str] = []
-    done: bool = False
-
-
-class _Abandoned(Exception):
-    """Nothing more is wanted."""
 
 
 class StageOutHook:
@@ -134,11 +94,11 @@ class StageOutHook:
         """Raises HookFailed for what was not there, and for what was not copied, which is kept."""
         owner = (asked["uid"], asked["gid"])
         uploads = asked.pop("uploads", [])
-        why, missing = await self._copied(_COPIER, asked, abandoned) if asked["orders"] else ("", [])
+        why, missing = await self._copied(COPIER, asked, abandoned) if asked["orders"] else ("", [])
         if not why and uploads:
             asked["sources"] = [source for source, _, _ in uploads]
             signing = ResultSigning(self._signed(), [(target, grant) for _, target, grant in uploads])
-            why, more = await self._copied(_UPLOADER, asked, abandoned, signing)
+            why, more = await self._copied(UPLOADER, asked, abandoned, signing)
             missing = [*missing, *more]
         if why:
             try:
@@ -160,8 +120,8 @@ class StageOutHook:
         """Why something was not copied, and what was not there."""
         for delay_s in (*self._tries_after_s, None):
             try:
-                said = await self._run(program, asked, abandoned, signing)
-            except _Abandoned:
+                said = await run_program(program, asked, abandoned, signing)
+            except Abandoned:
                 return "it was given up before all was copied", []
             except TimeoutError:
                 return f"it took longer than {COPY_WITHIN_S / 86400:g} days", []
@@ -176,102 +136,9 @@ class StageOutHook:
                 await asyncio.wait_for(abandoned.wait(), delay_s)
         return why, []
 
-    async def _run(
-        self,
-        words: Sequence[str],
-        asked: dict[str, object],
-        abandoned: asyncio.Event,
-        signing: "ResultSigning | None",
-    ) -> _Said:
-        """One try. Raises _Abandoned and TimeoutError."""
-        if abandoned.is_set():
-            raise _Abandoned
-        program = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"},
-            limit=MAX_LINE,
-            start_new_session=True,
-        )
-        reading = asyncio.create_task(self._read(program, asked, signing))
-        stopping = asyncio.create_task(abandoned.wait())
-        try:
-            done, _ = await asyncio.wait(
-                {reading, stopping}, timeout=COPY_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                raise TimeoutError
-            if reading not in done:
-                raise _Abandoned
-            return reading.result()
-        finally:
-            reading.cancel()
-            stopping.cancel()
-            with contextlib.suppress(ProcessLookupError):
-                program.send_signal(signal.SIGKILL)
-            await program.wait()
-
-    @staticmethod
-    async def _read(
-        program: asyncio.subprocess.Process, asked: dict[str, object], signing: "ResultSigning | None"
-    ) -> _Said:
-        assert program.stdin is not None  # noqa: S101 - both were asked for
-        assert program.stdout is not None  # noqa: S101
-        said = _Said()
-        answering: set[asyncio.Task[None]] = set()
-        try:
-            with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
-                program.stdin.write(msgspec.json.encode(asked) + b"\n")
-                await program.stdin.drain()
-                while line := await program.stdout.readline():
-                    told = msgspec.json.decode(line, type=_Said)
-                    if told.sign is None:
-                        said = told
-                    elif signing is not None:
-                        task = asyncio.create_task(signing.answer(told.sign, program.stdin))
-                        answering.add(task)
-                        task.add_done_callback(answering.discard)
-        finally:
-            for task in list(answering):
-                task.cancel()
-        return said
-
 
 async def _keep_telling(tell: Callable[[], None]) -> None:
     """Once is not enough: there may be no server that hears it."""
     while True:
         tell()
         await asyncio.sleep(TELL_EVERY_S)
-
-
-class ResultSigning:
-    """Has requests for results signed, as long as it takes until a server does. `places`: target and grant of each order."""
-
-    def __init__(self, signed: SignedStore, places: Sequence[tuple[str, str]]) -> None:
-        self._signed, self._places = signed, places
-
-    async def answer(self, asked: "_Sign", to: asyncio.StreamWriter) -> None:
-        said = await self._ask(asked)
-        with contextlib.suppress(OSError):
-            to.write(msgspec.json.encode({"ticket": asked.ticket, **said}) + b"\n")
-            await to.drain()
-
-    async def _ask(self, asked: "_Sign") -> dict[str, str]:
-        if not 0 <= asked.order < len(self._places):
-            return {"error": "no such order"}
-        target, grant = self._places[asked.order]
-        while True:
-            try:
-                got = await self._signed.sign(target, asked.name, grant, asked.method, asked.query)
-            except NoServer:
-                await self._signed.connected()
-            except Unsigned:
-                _log.warning("no server signed a request for a result in time; it is asked again")
-            else:
-                return {"url": got.url, "authorities": got.authorities, "error": got.error}
-            await asyncio.sleep(SIGN_AGAIN_S)

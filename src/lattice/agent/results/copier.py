@@ -271,7 +271,11 @@ def main() -> int:
     try:
         if asked.get("image"):
             mount_image(asked["image"], asked["folder"])
+        # A directory of the user's whose parents are closed to them: they may use it, not find it.
+        inner = os.open(asked["enter"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if asked.get("enter") else -1
         become(asked["uid"], asked["gid"], asked["groups"])
+        if inner >= 0:
+            os.fchdir(inner)
         for source, target in asked["orders"]:
             copier.copy(os.path.normpath(os.path.join(asked["folder"], source)), target)
         copier.finish()

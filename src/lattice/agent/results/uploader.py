@@ -9,6 +9,7 @@ Standard library only.
 from __future__ import annotations
 
 import contextlib
+import encodings.idna  # noqa: F401 - for names of hosts; the user may not be able to read it any more
 import http.client
 import json
 import os
@@ -39,11 +40,11 @@ _UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 _Found = tuple[int, str, str]  # number of the order, name below its target, path
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The store or a server does not take it; another try cannot help."""
 
 
-class _Again(Exception):
+class Again(Exception):
     """Worth another try."""
 
 
@@ -69,7 +70,7 @@ class Uploader:
         if waiting is not None:
             waiting.put(said)
 
-    def _signed(self, order: int, name: str, method: str, query: str) -> dict[str, Any]:
+    def signed(self, order: int, name: str, method: str, query: str) -> dict[str, Any]:
         answer: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         with self._lock:
             self._tickets += 1
@@ -78,7 +79,7 @@ class Uploader:
         self._write({"sign": {"ticket": ticket, "order": order, "name": name, "method": method, "query": query}})
         said = answer.get()  # this program ends with its standard input, so it never waits for good
         if said.get("error"):
-            raise _Refused(said["error"])
+            raise Refused(said["error"])
         return said
 
     def request(
@@ -91,10 +92,10 @@ class Uploader:
         body: bytes = b"",
         file: tuple[int, int, int] | None = None,
     ) -> tuple[http.client.HTTPMessage, bytes]:
-        """One signed request; `file`: descriptor, start and length of what is sent. Raises _Again, _Refused and OSError."""
-        said = self._signed(order, name, method, query)
+        """One signed request; `file`: descriptor, start and length of what is sent. Raises Again, Refused and OSError."""
+        said = self.signed(order, name, method, query)
         address = urlsplit(said["url"])
-        connection = _connection(address.scheme, address.hostname or "", address.port, said.get("authorities") or "")
+        connection = connect(address.scheme, address.hostname or "", address.port, said.get("authorities") or "")
         try:
             connection.putrequest(method or "PUT", f"{address.path}?{address.query}", skip_accept_encoding=True)
             connection.putheader("content-type", "application/octet-stream")
@@ -107,20 +108,20 @@ class Uploader:
             answer = connection.getresponse()
             text = answer.read(MAX_ANSWER)
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise _Again(f"cannot reach the store: {str(error) or type(error).__name__}") from None
+            raise Again(f"cannot reach the store: {str(error) or type(error).__name__}") from None
         finally:
             connection.close()
         if answer.status in (200, 201, 204):
             return answer.headers, text
         what = f"the store answered with status {answer.status}: {text.decode('utf-8', 'replace')[:MAX_TEXT]}"
-        raise _Again(what) if answer.status in WORTH_ANOTHER else _Refused(what)
+        raise Again(what) if answer.status in WORTH_ANOTHER else Refused(what)
 
     def _send(self, connection: http.client.HTTPConnection, fd: int, start: int, length: int) -> None:
         end = start + length
         while start < end:
             piece = os.pread(fd, min(PIECE, end - start), start)
             if not piece:
-                raise _Again("it became shorter while it was uploaded")
+                raise Again("it became shorter while it was uploaded")
             connection.send(piece)
             start += len(piece)
 
@@ -133,11 +134,11 @@ class Uploader:
             try:
                 self._file(order, name, path)
                 return
-            except _Again as error:
+            except Again as error:
                 if not left:
                     self.note(path, str(error))
                 time.sleep(PAUSE_S * (TRIES - left) if left else 0)
-            except _Refused as error:
+            except Refused as error:
                 self.note(path, str(error), is_final=True)
                 return
             except OSError as error:
@@ -150,7 +151,7 @@ class Uploader:
         try:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
-                raise _Again("it is no file any more")
+                raise Again("it is no file any more")
             if info.st_size <= PART:
                 self.request(order, name, file=(fd, 0, info.st_size))
                 self.tell(info.st_size)
@@ -165,7 +166,7 @@ class Uploader:
         _, said = self.request(order, name, "POST", "uploads")
         found = _UPLOAD_ID.search(said)
         if found is None:
-            raise _Again("the store began no upload in parts")
+            raise Again("the store began no upload in parts")
         upload = f"uploadId={quote(found[1].decode(), safe='~/=+')}"
         part_size = max(PART, -(-size // MAX_PARTS))
         rows = []
@@ -178,9 +179,9 @@ class Uploader:
             whole = f"<CompleteMultipartUpload>{''.join(rows)}</CompleteMultipartUpload>".encode()
             _, said = self.request(order, name, "POST", upload, body=whole)
             if b"<Error>" in said:  # S3 answers 200 before it knows
-                raise _Again(f"the store did not put the parts together: {said.decode('utf-8', 'replace')[:MAX_TEXT]}")
+                raise Again(f"the store did not put the parts together: {said.decode('utf-8', 'replace')[:MAX_TEXT]}")
         except BaseException:
-            with contextlib.suppress(_Again, _Refused, OSError):  # the store forgets it by its own rules
+            with contextlib.suppress(Again, Refused, OSError):  # the store forgets it by its own rules
                 self.request(order, name, "DELETE", upload)
             raise
 
@@ -205,10 +206,12 @@ class Uploader:
         if not is_due:
             return
         said: dict[str, Any] = {"bytes": self.bytes, "files": self.files}
-        if is_last:
-            more = {"failed": self.failed, "failures": self.failures, "is_final": self.is_final}
-            said |= {**more, "missing": self.missing, "done": True}
-        self._write(said)
+        self._write(said | self.outcome() if is_last else said)
+
+    def outcome(self) -> dict[str, Any]:
+        """What is said at the end."""
+        more = {"failed": self.failed, "failures": self.failures, "is_final": self.is_final}
+        return {**more, "missing": self.missing, "done": True}
 
     def _write(self, said: dict[str, Any]) -> None:
         line = json.dumps(said).encode() + b"\n"
@@ -217,7 +220,7 @@ class Uploader:
                 line = line[os.write(1, line) :]
 
 
-def _connection(scheme: str, host: str, port: int | None, authorities: str) -> http.client.HTTPConnection:
+def connect(scheme: str, host: str, port: int | None, authorities: str) -> http.client.HTTPConnection:
     if scheme == "https":
         context = ssl.create_default_context()
         if authorities:
@@ -273,7 +276,7 @@ def _work(uploader: Uploader, found_files: queue.Queue[_Found | None]) -> None:
         uploader.upload(found)
 
 
-def _lines() -> Iterator[bytes]:
+def read_lines() -> Iterator[bytes]:
     """Of standard input; the program ends with it."""
     rest = b""
     while True:
@@ -284,16 +287,16 @@ def _lines() -> Iterator[bytes]:
         yield from whole
 
 
-def _listen(uploader: Uploader, lines: Iterator[bytes]) -> None:
+def listen(uploader: Uploader, lines: Iterator[bytes]) -> None:
     for line in lines:
         uploader.answered(line)
 
 
 def main() -> int:
-    lines = _lines()
+    lines = read_lines()
     asked = json.loads(next(lines))
     uploader = Uploader()
-    threading.Thread(target=_listen, args=(uploader, lines), daemon=True).start()
+    threading.Thread(target=listen, args=(uploader, lines), daemon=True).start()
     found_files: queue.Queue[_Found | None] = queue.Queue(1000)
     try:
         if asked.get("image"):

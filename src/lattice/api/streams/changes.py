@@ -70,6 +70,7 @@ OfAllocation = (
     | ev.AllocationPaused
     | ev.CheckpointRequested
     | ev.CheckpointEnded
+    | ev.CheckpointStored
 )
 _OfTasks = ev.TaskGroupSubmitted | ev.TasksCancelled | ev.TaskGroupHeld
 _OfNamed = ev.NodeMoved | ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet | ev.RecordDeleted
@@ -106,6 +107,7 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
     ev.AllocationPaused: ("paused", None),
     ev.CheckpointRequested: ("checkpointing", None),
     ev.CheckpointEnded: ("checkpointed", None),
+    ev.CheckpointStored: ("checkpoint_stored", None),
 }
 # Events that change no visible state.
 SILENT = (
@@ -280,6 +282,7 @@ class ChangeRing:
                 | ev.AllocationPaused()
                 | ev.CheckpointRequested()
                 | ev.CheckpointEnded()
+                | ev.CheckpointStored()
             ):
                 self._note_allocation(index, at, event, groups)
             case ev.AllocationSubmitted():

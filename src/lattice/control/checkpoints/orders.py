@@ -11,12 +11,15 @@ from lattice.core.model.work.checkpoints import (
     MAX_DEFERRAL_S,
     ROOT,
     TIMEOUT_S,
+    UPLOAD,
     Checkpoint,
     CheckpointPhase,
     CheckpointProtocol,
+    Checkpoints,
     OpenCheckpoint,
     base_directory,
     kept_after,
+    objects_of,
 )
 from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointSetup
 from lattice.ports.nodes.run_keys import RunKey
@@ -41,6 +44,38 @@ def checkpoint_setup(state: State, allocation: Allocation) -> CheckpointSetup | 
         root=root,
         resume_from=resume,
         must_resume=known.newest is None and known.resume_from is not None,
+        objects=objects_of(resume) if resume else "",
+        is_awaited=_is_being_stored(state, known),
+    )
+
+
+def _is_being_stored(state: State, known: Checkpoints) -> bool:
+    """Whether a copy of what it continues from is on its way to the object store."""
+    point = known.resume_from
+    newest = known.newest
+    if newest is None and point is not None:
+        other = state.allocations.get(point.number)
+        newest = None if other is None else next((each for each in other.checkpoints.kept if each.n == point.n), None)
+    return newest is not None and not newest.is_stored and is_on(state)
+
+
+def is_on(state: State) -> bool:
+    """Whether complete checkpoints are copied to the object store."""
+    return setting_value(state.settings, UPLOAD) == "true"
+
+
+def storing_order(record: Allocation, checkpoint: Checkpoint) -> CheckpointOrder:
+    """What a node is to do to copy the complete checkpoint to the object store; the grant is still to come."""
+    below = f"/{objects_of(checkpoint.path)}"
+    return CheckpointOrder(
+        key=RunKey(record.number, checkpoint.run),
+        n=checkpoint.n,
+        root=checkpoint.path.removesuffix(below) or "/",
+        path=checkpoint.path,
+        user=record.account,
+        apart=record.per_node and checkpoint.nodes > 1,
+        store=True,
+        objects=below[1:],
     )
 
 

@@ -14,7 +14,14 @@ from lattice.core.machine.events import AnyEvent, CheckpointAdvanced, Checkpoint
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.checkpoints import CheckpointPhase, OpenCheckpoint
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, CheckpointLinks, CheckpointReport
+from lattice.ports.nodes.checkpoints import (
+    REMOVED,
+    STORAGE_AWAY,
+    STORED,
+    UNSTORED,
+    CheckpointLinks,
+    CheckpointReport,
+)
 from lattice.ports.quorum.replica import Replica
 
 LOOP = "checkpoints"
@@ -41,6 +48,9 @@ class CheckpointRequests:
         self._next_s = 0.0
         self._away: dict[str, tuple[float, str]] = {}  # nodes that do not find the storage: when they said so, and why
         self.on_removed: Callable[[str, int], None] = lambda node, number: None  # checkpoints of ended work are gone
+        self.on_copied: Callable[[str, CheckpointReport], None] = lambda node, report: (
+            None
+        )  # to the object store, or not
         replica.subscribe(self._note, of=_HEARD)
         self.reset()
 
@@ -61,6 +71,9 @@ class CheckpointRequests:
 
     def report(self, node: str, report: CheckpointReport) -> None:
         """What the node said will be in the log before long; if that fails, the order is repeated, and with it the report."""
+        if report.phase in (STORED, UNSTORED):
+            self.on_copied(node, report)
+            return
         if report.phase == REMOVED:
             self.on_removed(node, report.key.number)
             return

@@ -17,7 +17,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.checkpoints import CheckpointLinks, CheckpointOrder
 from lattice.ports.nodes.run_keys import RunKey
-from lattice.ports.quorum.object_store import ObjectStore
+from lattice.ports.quorum.object_store import ObjectMissing, ObjectStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.retention import LogRetention
 from lattice.wire.files import retained
@@ -84,9 +84,21 @@ class EndedRetention:
                 del self._ended[number]  # what failed stays for the next turn
         for number in list(self._gone):
             with self._guard.item(str(number)):
+                await self._remove_copies(number)
                 await self._objects.delete(retained.ended_name(number))
                 del self._gone[number]
                 self._asked.pop(number, None)
+
+    async def _remove_copies(self, number: int) -> None:
+        """Of its checkpoints in this store."""
+        name = retained.ended_name(number)
+        try:
+            record = retained.read_retained(await self._objects.get(name))
+        except ObjectMissing:
+            return
+        below = record.directory.removeprefix(record.root.rstrip("/")).strip("/")
+        async for copy in self._objects.names(f"{below}/"):
+            await self._objects.delete(copy)
 
     async def expire(self) -> int:
         """Asks for the removal of what is over; returns how often."""

@@ -45,7 +45,8 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.agents import AgentLinks, RunKey
+from lattice.ports.nodes.agents import AgentLinks, RunKey, StartOrder
+from lattice.ports.nodes.checkpoints import READS, CheckpointSetup
 from lattice.ports.nodes.data import BUCKET, ID, NODE, StageOutOrder
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.slurm.variables import SlurmSettings
@@ -286,7 +287,7 @@ class Dispatch:
             )
             grant = self._grant(order.output_prefix, part.node)
             outs = tuple(self._granted(out, order.allocation_id, part.node) for out in order.stage_out)
-            order = replace(order, upload_grant=grant, stage_out=outs)
+            order = replace(order, upload_grant=grant, stage_out=outs, checkpoint=self._resuming(order, part.node))
             self._links.send(part.node, adapted(order, allocation, part))
         self._count_try(allocation, parts)
         return True
@@ -297,6 +298,13 @@ class Dispatch:
             return out
         target = out.target.replace(ID, allocation_id).replace(NODE, node)
         return replace(out, target=target, grant=self._grant(target, node))
+
+    def _resuming(self, order: StartOrder, node: str) -> CheckpointSetup | None:
+        """What it continues from may be in the object store alone, from where this node may fetch it."""
+        setup = order.checkpoint
+        if setup is None or not setup.objects:
+            return setup
+        return replace(setup, grant=self._grant(READS + setup.objects, node))
 
     def _count_try(self, allocation: Allocation, parts: list[Part]) -> None:
         """Takes the run back when it was asked for often enough.

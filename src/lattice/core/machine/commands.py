@@ -354,6 +354,13 @@ class ExpireCheckpoint(Command, tag="expire_checkpoint", frozen=True, kw_only=Tr
     message: str
 
 
+class NoteCheckpointStored(Command, tag="note_checkpoint_stored", frozen=True, kw_only=True):
+    """The object store has a copy of this complete checkpoint."""
+
+    number: int
+    n: int
+
+
 class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
     """Finished allocations and groups leave the hot state."""
 
@@ -411,6 +418,7 @@ AnyCommand = (
     | RequestCheckpoint
     | ReportCheckpoint
     | ExpireCheckpoint
+    | NoteCheckpointStored
     | ArchiveAllocations
     | FoldTasks
     | EvictAllocations

@@ -131,6 +131,7 @@ TABLE: tuple[Row, ...] = (
     _signed_timed(cmd.RequestCheckpoint, checkpoints.request),
     _timed(cmd.ReportCheckpoint, checkpoints.report),
     _timed(cmd.ExpireCheckpoint, checkpoints.expire),
+    _plain(cmd.NoteCheckpointStored, checkpoints.note_stored),
     _plain(cmd.ArchiveAllocations, allocations.archive),
     _plain(cmd.FoldTasks, ranges.fold),
     _timed(cmd.SubmitDag, dags.submit),

@@ -292,6 +292,13 @@ class CheckpointEnded(Event, tag="checkpoint_ended", frozen=True, kw_only=True):
     is_unheard: bool = False
 
 
+class CheckpointStored(Event, tag="checkpoint_stored", frozen=True, kw_only=True):
+    """The object store has a copy of it."""
+
+    number: int
+    n: int
+
+
 class AllocationsArchived(Event, tag="allocations_archived", frozen=True, kw_only=True):
     numbers: tuple[int, ...]
 
@@ -344,6 +351,7 @@ AnyEvent = (
     | CheckpointRevised
     | CheckpointAdvanced
     | CheckpointEnded
+    | CheckpointStored
     | AllocationsArchived
     | TasksFolded
     | EvictionBegan

@@ -78,6 +78,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             | ev.AlertNoted()
             | ev.TerminalShared()
             | ev.AllocationPaused()
+            | ev.CheckpointStored()
         ):
             _evolve_request(state, event, at)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
@@ -132,6 +133,7 @@ _RequestEvent = (
     | ev.AlertNoted
     | ev.TerminalShared
     | ev.AllocationPaused
+    | ev.CheckpointStored
 )
 _NodeEvent = ev.NodeRegistered | ev.NodeMoved | ev.NodeSpecified | ev.NodeMeasured
 
@@ -222,6 +224,8 @@ def _evolve_request(state: State, event: _RequestEvent, at: int) -> None:
             _change(state, event.number, alerted=(*state.allocations[event.number].alerted, event.rule))
         case ev.TerminalShared():
             _shared(state, event)
+        case ev.CheckpointStored():
+            _change(state, event.number, **changed_by(state, event))
         case _:
             assert_never(event)
 

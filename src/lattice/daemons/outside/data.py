@@ -18,8 +18,8 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.work.data import read_output
 
 if TYPE_CHECKING:
+    from lattice.integrations.s3.bucket import Bucket
     from lattice.integrations.s3.results import ResultBuckets
-    from lattice.integrations.s3.store import Bucket
 
 
 def data_tiers(config: ServerConfig) -> DataTiers:
@@ -101,7 +101,7 @@ def _check_tier(key: str, tier: WarmTierSection, hot: str) -> None:
 def bucket_of(key: str, tier: WarmTierSection, mode: str, vault: Callable[[str], bytes] | None = None) -> "Bucket":
     """The bucket of a tier, with the key that opens it. Raises ConfigError and SecretError."""
     try:
-        from lattice.integrations.s3.store import Bucket
+        from lattice.integrations.s3.bucket import Bucket
     except ImportError as error:
         raise ConfigError(f"{key}: {error.name} is not installed; install lattice-hpc[s3]") from error
     try:

@@ -43,7 +43,8 @@ def object_store_of(config: ServerConfig) -> ObjectStore:
     if config.mode == "production" and section.endpoint.startswith("http://"):
         raise ConfigError("object_store.endpoint: must be https in production")
     try:
-        from lattice.integrations.s3.store import Bucket, BucketStore
+        from lattice.integrations.s3.bucket import Bucket
+        from lattice.integrations.s3.store import BucketStore
         from lattice.integrations.s3.tenants import TenantBuckets
     except ImportError as error:
         raise ConfigError(f"object_store.bucket: {error.name} is not installed; install lattice-hpc[s3]") from error

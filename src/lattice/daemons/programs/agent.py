@@ -381,6 +381,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
         data=data_settings(options),
+        object_store=options.object_store.absolute() if options.object_store else None,
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
         blobs=registry_blobs(options.registries),
         cache_bytes=options.cache_bytes,

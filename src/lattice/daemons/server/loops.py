@@ -12,6 +12,7 @@ from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity.evictions import Evictions
 from lattice.control.checkpoints.broker import CheckpointBroker
 from lattice.control.checkpoints.requests import CheckpointRequests
+from lattice.control.checkpoints.storing import CheckpointStoring
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.data.staging import Staging
 from lattice.control.finalizing import Finalizing
@@ -54,6 +55,7 @@ from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.events import (
     AllocationRequeued,
     CheckpointEnded,
+    CheckpointStored,
     EvictionBegan,
     NodeJoined,
     NodeLeft,
@@ -162,7 +164,7 @@ class Loops:
         self.deadlines, self.evictions = Deadlines(replica, clock), Evictions(replica, clock)
         self._care_for_services(replica, clock, metrics, store)
         self.idle_ends = IdleEnds(replica, clock, links, self.steps.live, lambda: links.reached())
-        self._record(config, replica, links, clock, objects)
+        self._record(config, replica, links, clock, objects, grant)
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         self.work_spans = None if spans is None else WorkSpans(replica, spans)
         self._show(metrics, replica)
@@ -227,7 +229,13 @@ class Loops:
         )
 
     def _record(
-        self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, objects: ObjectStore | None
+        self,
+        config: ServerConfig,
+        replica: Replica,
+        links: Links,
+        clock: Clock,
+        objects: ObjectStore | None,
+        grant: Callable[[str, str], str],
     ) -> None:
         """What is recorded, and what goes again of what work left behind."""
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
@@ -239,6 +247,10 @@ class Loops:
             nodes, kept = self.observations.connected, log_retention(config)
             self.retention = EndedRetention(replica, clock, objects, links, kept, nodes, traces)
             self.checkpoints.on_removed = self.retention.removed
+        self.copies: CheckpointStoring | None = None
+        if objects is not None:
+            self.copies = CheckpointStoring(replica, links, clock, objects, grant, self.observations.connected)
+            self.checkpoints.on_copied = self.copies.report
 
     def _care_for_nodes(
         self, config: ServerConfig, replica: Replica, clock: Clock, timings: "_Timings", servers: OtherServers | None
@@ -292,6 +304,9 @@ class Loops:
             of=(EvictionBegan, AllocationRequeued),
         )
         replica.subscribe(lambda index, envelope, events: metrics.checkpoints.note(events), of=(CheckpointEnded,))
+        replica.subscribe(lambda index, envelope, events: metrics.checkpoints.copied(events), of=(CheckpointStored,))
+        if self.copies is not None:
+            self.copies.on_failed = metrics.checkpoints.copy_failed
         metrics.checkpoints.storage_unavailable.set_function(self.checkpoints.is_storage_away)
         counted = (PartChanged, NodeLeft, NodeJoined)
         replica.subscribe(lambda index, envelope, events: metrics.services.note(events), of=counted)
@@ -362,6 +377,7 @@ class Loops:
             self.uploads,
             self.log_deletion,
             self.retention,
+            self.copies,
             self.auditing,
         )
         return (*always, *(loop for loop in configured if loop is not None))

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from lattice.integrations.s3.bucket import Bucket
 from lattice.integrations.s3.signing import signed_url
-from lattice.integrations.s3.store import Bucket
 from lattice.ports.data.sources import SourceError, SourceGone
 
 ARCHIVED = ("GLACIER", "DEEP_ARCHIVE")

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from lattice.integrations.s3.bucket import Bucket
 from lattice.integrations.s3.signing import signed_url
-from lattice.integrations.s3.store import Bucket
 from lattice.ports.quorum.object_store import ObjectStoreError, SignedPut
 
 

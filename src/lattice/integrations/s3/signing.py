@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
-from lattice.integrations.s3.store import Bucket
+from lattice.integrations.s3.bucket import Bucket
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 LASTS_S = 600

@@ -10,7 +10,8 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError
 
 from lattice.integrations.s3.archive import Archive
-from lattice.integrations.s3.store import Bucket, open_bucket
+from lattice.integrations.s3.bucket import Bucket
+from lattice.integrations.s3.store import open_bucket
 from lattice.ports.data.sources import Entry, Listing, SourceChanged, SourceError, SourceGone
 
 PIECE = 8 << 20

@@ -1,17 +1,18 @@
 """An object store in a bucket of any service that speaks S3. Needs the extra `lattice-hpc[s3]`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import obstore
-from msgspec import Struct
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import S3Store
 
+from lattice.integrations.s3.bucket import Bucket
+from lattice.integrations.s3.signing import signed_url
 from lattice.ports.quorum.object_store import ObjectMissing, ObjectStoreError, SignedPut, check_name
 
 if TYPE_CHECKING:
@@ -23,21 +24,6 @@ if TYPE_CHECKING:
 _RETRIES = 2
 _CONNECT_S = 5.0
 SIGNED_S = 600  # how long a signed request may be used
-
-
-class Bucket(Struct, frozen=True, kw_only=True):
-    """Where the objects are, and the key that opens it."""
-
-    name: str
-    endpoint: str
-    region: str
-    key_id: str
-    key_secret: str
-    timeout_s: float = 60.0
-    authorities: bytes = b""  # PEM, added to those of the system
-
-    def __repr__(self) -> str:
-        return f"Bucket({self.name!r} at {self.endpoint!r})"
 
 
 def open_bucket(bucket: Bucket) -> S3Store:
@@ -66,7 +52,7 @@ class BucketStore:
     def __init__(self, bucket: Bucket) -> None:
         self._where = f"bucket {bucket.name}" + (f" at {bucket.endpoint}" if bucket.endpoint else "")
         self._store = open_bucket(bucket)
-        self._authorities = bucket.authorities.decode()
+        self._bucket, self._authorities = bucket, bucket.authorities.decode()
 
     async def put(self, name: str, data: bytes) -> None:
         check_name(name)
@@ -79,6 +65,9 @@ class BucketStore:
             url = await obstore.sign_async(self._store, "PUT", name, timedelta(seconds=SIGNED_S))
         # Some services store nothing without a type.
         return SignedPut(url, {"content-type": "application/zstd"}, self._authorities)
+
+    async def sign(self, name: str, method: str, query: Mapping[str, str]) -> SignedPut:
+        return SignedPut(signed_url(self._bucket, method, check_name(name), query), {}, self._authorities)
 
     async def put_file(self, name: str, path: Path) -> None:
         check_name(name)

@@ -7,14 +7,14 @@ from pathlib import Path
 from lattice.integrations.s3.store import BucketStore
 from lattice.ports.quorum.object_store import ObjectMissing, SignedPut
 
-# Output, samples and records of work: TENANT/PROJECT/ID/logs/... The rest is the site's, whatever a tenant is called.
-_OF_WORK = re.compile(r"([^/]+)/[^/]+/a\d{1,18}/(?:logs|telemetry)/.+", re.ASCII)
+# Output, samples, records and checkpoints of work: TENANT/PROJECT/ID/logs/... The rest is the site's, whatever a tenant is called.
+_OF_WORK = re.compile(r"([^/]+)/[^/]+/a\d{1,18}/(?:logs|telemetry|checkpoints)/.+", re.ASCII)
 
 
 class TenantBuckets:
     """Implements `ObjectStore` and `SigningStore`.
 
-    What was stored in the common bucket before a tenant got its own is still found there.
+    What was stored in the common bucket before a tenant got its own is still found there, by servers.
     """
 
     def __init__(self, common: BucketStore, tenants: Mapping[str, BucketStore]) -> None:
@@ -25,6 +25,9 @@ class TenantBuckets:
 
     async def sign_put(self, name: str) -> SignedPut:
         return await self._owner(name).sign_put(name)
+
+    async def sign(self, name: str, method: str, query: Mapping[str, str]) -> SignedPut:
+        return await self._owner(name).sign(name, method, query)
 
     async def put_file(self, name: str, path: Path) -> None:
         await self._owner(name).put_file(name, path)

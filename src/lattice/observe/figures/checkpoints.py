@@ -4,7 +4,7 @@ from typing import TypeGuard
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AnyEvent, CheckpointEnded
+from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AnyEvent, CheckpointEnded, CheckpointStored
 from lattice.core.model.work.allocations import Cause
 from lattice.core.model.work.checkpoints import CheckpointReason
 
@@ -54,6 +54,21 @@ class CheckpointFigures:
             "1 while a node that is to write a checkpoint does not find the directory checkpoint.root",
             registry=registry,
         )
+
+        self._copies = Counter(
+            "lattice_checkpoint_copies",
+            "Copies of complete checkpoints to the object store: stored, failed",
+            ["result"],
+            registry=registry,
+        )
+        for result in ("stored", "failed"):
+            self._copies.labels(result)
+
+    def copied(self, events: tuple[AnyEvent, ...]) -> None:
+        self._copies.labels("stored").inc(sum(isinstance(event, CheckpointStored) for event in events))
+
+    def copy_failed(self) -> None:
+        self._copies.labels("failed").inc()
 
     def note(self, events: tuple[AnyEvent, ...]) -> None:
         out_of_time = {event.number for event in events if _is_out_of_time(event)}

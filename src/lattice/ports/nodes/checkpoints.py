@@ -21,6 +21,9 @@ class CheckpointSetup(Struct, frozen=True, kw_only=True, gc=False):
     resume_from: str = ""  # a complete checkpoint; empty = from the beginning
     must_resume: bool = False  # refuse to start where `resume_from` is not there
     port: int = 0  # of the protocol `grpc`: the work listens there; 0 = it registers with the agent
+    objects: str = ""  # where the object store may have a copy of `resume_from`; empty = nowhere
+    grant: str = ""  # lets this node fetch it by requests that servers sign
+    is_awaited: bool = False  # the copy is being made: wait for it
 
 
 class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -42,13 +45,16 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
     remove: bool = False  # all checkpoints of the allocation, in `path`, which has ended long ago
     port: int = 0  # of the protocol `grpc`
     max_deferral_s: float = 0.0  # how long the work may put it off, where its protocol can
+    store: bool = False  # copy the complete checkpoint in `path` to the object store
+    objects: str = ""  # with `store`: where it goes
+    grant: str = ""  # with `store`: lets this node write there by requests that servers sign
 
 
 STORAGE_AWAY = "storage_away"  # in place of a phase: nothing was asked yet, because the root is not there
 
 
 class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
-    """What a node says of a checkpoint; `phase` is a value of CheckpointPhase, REMOVED or STORAGE_AWAY. Repeated when the order is."""
+    """What a node says of a checkpoint; `phase` is a value of CheckpointPhase, or a word of this module. Repeated when the order is."""
 
     key: RunKey
     n: int
@@ -59,6 +65,10 @@ class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
 
 
 REMOVED = "removed"  # phase of the report that all checkpoints of an allocation are gone
+STORED = "stored"  # phase of the report that the object store has the checkpoint
+UNSTORED = "unstored"  # phase of the report that it could not be copied; the message says why
+# What a node may do with the copy of a checkpoint in the object store; each is granted apart.
+WRITES, READS = "checkpoint-write://", "checkpoint-read://"
 
 
 class CheckpointLinks(Protocol):

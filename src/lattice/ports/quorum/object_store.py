@@ -7,7 +7,7 @@ Errors of this boundary::
     +- BadObjectName      the name cannot be used
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -62,7 +62,11 @@ class SignedPut(NamedTuple):
 
 @runtime_checkable
 class SigningStore(Protocol):
-    """A store that others may write to by requests that it signs."""
+    """A store that others may write to and read from by requests that it signs."""
+
+    async def sign(self, name: str, method: str, query: Mapping[str, str]) -> SignedPut:
+        """This one request about an object of this name, as S3 has them. Raises ObjectStoreError."""
+        ...
 
     async def sign_put(self, name: str) -> SignedPut:
         """A request that stores an object of this name. Raises ObjectStoreError."""

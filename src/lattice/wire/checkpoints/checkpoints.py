@@ -49,6 +49,7 @@ class CheckpointView(Struct, frozen=True, kw_only=True):
     seconds: float
     nodes: int  # that wrote it
     message: str
+    stored: bool = False  # the object store has a copy
 
 
 class CheckpointStanding(Struct, frozen=True, kw_only=True):
@@ -150,6 +151,7 @@ def ended_view(checkpoint: Checkpoint) -> CheckpointView:
         seconds=round(checkpoint.elapsed_s, 3),
         nodes=checkpoint.nodes,
         message=checkpoint.message,
+        stored=checkpoint.is_stored,
     )
 
 

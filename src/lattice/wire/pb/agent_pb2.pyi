@@ -812,7 +812,7 @@ class PauseRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., paused: _Optional[bool] = ...) -> None: ...
 
 class CheckpointSetup(_message.Message):
-    __slots__ = ("strategy", "protocol", "signal", "directory", "root", "resume_from", "must_resume", "port")
+    __slots__ = ("strategy", "protocol", "signal", "directory", "root", "resume_from", "must_resume", "port", "objects", "grant", "is_awaited")
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -821,6 +821,9 @@ class CheckpointSetup(_message.Message):
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
     MUST_RESUME_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
+    IS_AWAITED_FIELD_NUMBER: _ClassVar[int]
     strategy: str
     protocol: str
     signal: int
@@ -829,10 +832,13 @@ class CheckpointSetup(_message.Message):
     resume_from: str
     must_resume: bool
     port: int
-    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ..., port: _Optional[int] = ...) -> None: ...
+    objects: str
+    grant: str
+    is_awaited: bool
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ..., port: _Optional[int] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ..., is_awaited: _Optional[bool] = ...) -> None: ...
 
 class CheckpointRun(_message.Message):
-    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove", "port", "max_deferral_s")
+    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove", "port", "max_deferral_s", "store", "objects", "grant")
     KEY_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -849,6 +855,9 @@ class CheckpointRun(_message.Message):
     REMOVE_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     MAX_DEFERRAL_S_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    GRANT_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     n: int
     root: str
@@ -865,7 +874,10 @@ class CheckpointRun(_message.Message):
     remove: bool
     port: int
     max_deferral_s: float
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ...) -> None: ...
+    store: bool
+    objects: str
+    grant: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ..., store: _Optional[bool] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")

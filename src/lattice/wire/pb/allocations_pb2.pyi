@@ -2352,7 +2352,7 @@ class RequestCheckpointRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., wait: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CheckpointView(_message.Message):
-    __slots__ = ("n", "state", "run", "path", "reason", "requested_at", "completed_at", "bytes", "seconds", "nodes", "message")
+    __slots__ = ("n", "state", "run", "path", "reason", "requested_at", "completed_at", "bytes", "seconds", "nodes", "message", "stored")
     N_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
@@ -2364,6 +2364,7 @@ class CheckpointView(_message.Message):
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
     n: int
     state: str
     run: int
@@ -2375,7 +2376,8 @@ class CheckpointView(_message.Message):
     seconds: float
     nodes: int
     message: str
-    def __init__(self, n: _Optional[int] = ..., state: _Optional[str] = ..., run: _Optional[int] = ..., path: _Optional[str] = ..., reason: _Optional[str] = ..., requested_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., bytes: _Optional[int] = ..., seconds: _Optional[float] = ..., nodes: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+    stored: bool
+    def __init__(self, n: _Optional[int] = ..., state: _Optional[str] = ..., run: _Optional[int] = ..., path: _Optional[str] = ..., reason: _Optional[str] = ..., requested_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., bytes: _Optional[int] = ..., seconds: _Optional[float] = ..., nodes: _Optional[int] = ..., message: _Optional[str] = ..., stored: _Optional[bool] = ...) -> None: ...
 
 class ListCheckpointsRequest(_message.Message):
     __slots__ = ("id",)

@@ -8,6 +8,8 @@ from typing import Any
 
 from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.checkpoints.watching import Checkpointing
+from lattice.agent.results.checkpoints import CheckpointStore
+from lattice.agent.runs.signed_store import SignedStore
 from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport
@@ -25,6 +27,7 @@ class Node:
         self.state, self.root = folder / "state", folder / "root"
         for each in (self.state / "checkpoints" / "7.1", self.root):
             each.mkdir(parents=True, exist_ok=True)
+        self.store: Path | None = None  # the object store, where it is a directory
         self.caught, self.members, self.hints = caught, members, 0
         self.on_hint: Callable[[Path], None] = lambda path: None
         self.alive = True
@@ -38,7 +41,15 @@ class Node:
         """Another agent on the same node."""
         self.doors = Doors(self.state, self._listens)
         return Checkpointing(
-            self.state, "n1", lambda user: OWNER, self._ask, self._post, self._spawn, lambda key: self.alive, self.doors
+            self.state,
+            "n1",
+            lambda user: OWNER,
+            self._ask,
+            self._post,
+            self._spawn,
+            lambda key: self.alive,
+            self.doors,
+            CheckpointStore(self.store, SignedStore),
         )
 
     async def _listens(self, key: RunKey, port: int) -> tuple[str, int]:

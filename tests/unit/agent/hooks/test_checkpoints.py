@@ -10,8 +10,11 @@ import pytest
 from lattice.agent.checkpoints.control import RESUME_FROM, checkpoint_variables
 from lattice.agent.checkpoints.directories import Manifest, make_checkpoint, seal
 from lattice.agent.checkpoints.doors import Doors
+from lattice.agent.hooks import checkpoints
 from lattice.agent.hooks.checkpoints import CheckpointHook
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
+from lattice.agent.results.checkpoints import CheckpointStore, NotFetched
+from lattice.agent.runs.signed_store import SignedStore
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.ports.nodes.checkpoints import CheckpointSetup
 
@@ -22,8 +25,8 @@ async def _nowhere(key: RunKey, port: int) -> tuple[str, int]:
     raise OSError("nothing listens")
 
 
-def hook(state: Path) -> CheckpointHook:
-    return CheckpointHook(state, Doors(state, _nowhere))
+def hook(state: Path, store: Path | None = None) -> CheckpointHook:
+    return CheckpointHook(state, Doors(state, _nowhere), CheckpointStore(store, SignedStore))
 
 
 OWNER = (os.getuid(), os.getgid())
@@ -40,13 +43,13 @@ def setup_of(root: Path, **changes: Any) -> CheckpointSetup:  # noqa: ANN401 - a
     return CheckpointSetup(**fields)
 
 
-def prepared(state: Path, setup: CheckpointSetup) -> tuple[dict[str, Any], dict[str, str]]:
+def prepared(state: Path, setup: CheckpointSetup, store: Path | None = None) -> tuple[dict[str, Any], dict[str, str]]:
     order = StartOrder(key=KEY, allocation_id="a7", checkpoint=setup)
     (state / "run").mkdir(exist_ok=True)
     variables = checkpoint_variables(order, state)
     request: dict[str, Any] = {"env": variables, "uid": OWNER[0], "gid": OWNER[1], "dir": str(state / "run")}
     left: dict[str, str] = {}
-    asyncio.run(hook(state).prepare(Launch(order=order, request=request, leave=left.update)))
+    asyncio.run(hook(state, store).prepare(Launch(order=order, request=request, leave=left.update)))
     return request, left
 
 
@@ -96,6 +99,51 @@ def test_work_begins_again_without_its_checkpoint_and_says_so(tmp_path: Path) ->
     assert (
         tmp_path / "run" / "stderr"
     ).read_text() == f"lattice: checkpoint {path} is gone, starting from the beginning\n"
+
+
+def test_a_checkpoint_that_is_in_the_object_store_alone_is_fetched(tmp_path: Path) -> None:
+    root, store, objects = tmp_path / "root", tmp_path / "store", "physics/-/a7/checkpoints/3"
+    for each in (root, store / objects / "files", store / objects / "contents.json"):
+        each.mkdir(parents=True) if not each.suffix else each.touch()
+    (store / objects / "files" / "MANIFEST").write_text("{}")
+    (store / objects / "files" / "state").write_text("12")
+    path = f"{root}/{objects}"
+    setup = setup_of(root, resume_from=path, objects=objects, must_resume=True)
+    request, _ = prepared(tmp_path, setup, store)
+    assert request["env"][RESUME_FROM] == path
+    assert (Path(path) / "state").read_text() == "12"
+
+
+def test_a_copy_that_is_on_its_way_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "LOOK_S", 0.01)
+    root, objects = tmp_path / "root", "physics/-/a7/checkpoints/3"
+    root.mkdir()
+    looks: list[int] = []
+
+    async def get(self: CheckpointStore, setup: CheckpointSetup, owner: tuple[int, int]) -> bool:
+        looks.append(1)
+        if len(looks) == 3:
+            complete(root, 3)
+        return len(looks) == 3
+
+    monkeypatch.setattr(CheckpointStore, "get", get)
+    setup = setup_of(root, resume_from=f"{root}/{objects}", objects=objects, is_awaited=True)
+    request, _ = prepared(tmp_path, setup)
+    assert (request["env"][RESUME_FROM], len(looks)) == (f"{root}/{objects}", 3)
+
+
+def test_a_store_that_cannot_be_read_costs_the_work_no_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def get(self: CheckpointStore, setup: CheckpointSetup, owner: tuple[int, int]) -> bool:
+        raise NotFetched("the store answered with status 503")
+
+    monkeypatch.setattr(CheckpointStore, "get", get)
+    root = tmp_path / "root"
+    root.mkdir()
+    setup = setup_of(root, resume_from=f"{root}/x/3", objects="x/3")
+    with pytest.raises(HookFailed, match="from the object store: the store answered with status 503"):
+        prepared(tmp_path, setup)
 
 
 def test_a_checkpoint_that_was_asked_for_must_be_there(tmp_path: Path) -> None:

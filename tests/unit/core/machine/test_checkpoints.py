@@ -283,3 +283,19 @@ def test_a_cluster_of_an_older_level_knows_no_checkpoints() -> None:
         cmd.ExpireCheckpoint(number=1, n=1, message="x"),
     ):
         assert "level 2" in world.refused(command).message
+
+
+def test_a_copy_in_the_object_store_is_noted_once_and_only_of_what_is_kept() -> None:
+    world = world_with_root()
+    number = world.running("n1", checkpoint=WAY)
+    complete(world, number)
+    first = world[number].checkpoints.kept[0]
+    assert (first.sealed_by, first.is_stored) == ("n1", False)
+    assert world.must(cmd.NoteCheckpointStored(number=number, n=1)) == (ev.CheckpointStored(number=number, n=1),)
+    assert world.must(cmd.NoteCheckpointStored(number=number, n=1)) == ()
+    complete(world, number)
+    assert [each.is_stored for each in world[number].checkpoints.kept] == [True, False]
+    for n in (3, 0):
+        refused = world.refused(cmd.NoteCheckpointStored(number=number, n=n))
+        assert refused.code == "stale"
+    assert world.refused(cmd.NoteCheckpointStored(number=99, n=1)).code == "stale"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
+from lattice.ports.nodes.checkpoints import READS, WRITES
 from lattice.ports.nodes.data import BUCKET
 from lattice.ports.quorum.object_store import SignedPut, SigningStore, check_name
 from lattice.wire.files.chunks import place_of
@@ -25,6 +26,7 @@ _RESULT_REQUESTS = (
     ("POST", re.compile(rf"uploadId={_ID}")),
     ("DELETE", re.compile(rf"uploadId={_ID}")),
 )
+_READ_REQUESTS = (("GET", re.compile("")),)
 _STREAM = re.compile(r"(?:stdout|stderr|step-\d{1,9}/journal)")
 
 
@@ -56,6 +58,8 @@ class UploadGrants:
         """The full name of the object. Raises Refused."""
         if wanted.prefix.startswith(BUCKET):
             return self._check_result(node, wanted)
+        if wanted.prefix.startswith((WRITES, READS)):
+            return self._check_checkpoint(node, wanted)
         if wanted.method or wanted.query:
             raise Refused("nodes store whole objects")
         # Who may store the output of a run may store its samples.
@@ -73,6 +77,19 @@ class UploadGrants:
                 "nodes store chunks of output, samples of mode debug and records of what was touched, and nothing else"
             )
         return check_name(f"{wanted.prefix}/{wanted.name}")
+
+    def _check_checkpoint(self, node: str, wanted: Wanted) -> str:
+        """Who writes a copy does not read it, and the other way round: each is a grant of its own."""
+        if not hmac.compare_digest(self.grant(wanted.prefix, node).encode(), wanted.grant.encode()):
+            raise Refused("this node was not given that checkpoint")
+        way, _, objects = wanted.prefix.partition("://")
+        name = f"{objects}/{wanted.name}"
+        if not wanted.name.isprintable() or len(name.encode("utf-8", "replace")) > MAX_RESULT:
+            raise Refused(f"the name of a file in a checkpoint has at most {MAX_RESULT} bytes, with its directories")
+        permitted = _RESULT_REQUESTS if f"{way}://" == WRITES else _READ_REQUESTS
+        if not any(wanted.method == method and form.fullmatch(wanted.query) for method, form in permitted):
+            raise Refused("that is not what this node was given the checkpoint for")
+        return check_name(name)
 
     def _check_result(self, node: str, wanted: Wanted) -> str:
         """The full name of a result, without its bucket."""
@@ -120,4 +137,8 @@ class UploadSigning:
             return self._results.sign(bucket, name, wanted.method or "PUT", query)
         if self._store is None:
             raise Refused("this server signs no requests to the object store")
+        if wanted.prefix.startswith((WRITES, READS)):
+            return await self._store.sign(
+                name, wanted.method or "PUT", dict(parse_qsl(wanted.query, keep_blank_values=True))
+            )
         return await self._store.sign_put(name)

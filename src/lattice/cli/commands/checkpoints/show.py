@@ -33,6 +33,7 @@ COLUMNS: tuple[Column[Checkpoint], ...] = (
     Column("REQUESTED", lambda each: stamp_text(each.requested_at)),
     Column("SIZE", lambda each: bytes_text(each.bytes) if each.state == COMPLETE else ""),
     Column("SECONDS", lambda each: f"{each.seconds:.1f}" if each.state == COMPLETE else ""),
+    Column("STORED", lambda each: "yes" if each.stored else "no", is_wide=True),
     Column("PATH", lambda each: each.path, is_wide=True),
     Column("MESSAGE", lambda each: each.message, is_sparse=True),
 )
@@ -73,6 +74,7 @@ def _pairs(found: Checkpoint) -> list[tuple[str, str]]:
         ("Seconds", f"{found.seconds:.3f}"),
         ("Nodes", str(found.nodes)),
         ("Path", found.path),
+        ("Stored", "in the object store" if found.stored else ""),
         ("Message", found.message),
     ]
     return [(name, value) for name, value in pairs if value]

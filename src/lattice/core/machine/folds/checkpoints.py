@@ -10,7 +10,9 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.checkpoints import KEEP, KEEP_BYTES, Checkpoints, cut_short, kept_after
 
-CheckpointEvent = ev.CheckpointRequested | ev.CheckpointRevised | ev.CheckpointAdvanced | ev.CheckpointEnded
+CheckpointEvent = (
+    ev.CheckpointRequested | ev.CheckpointRevised | ev.CheckpointAdvanced | ev.CheckpointEnded | ev.CheckpointStored
+)
 
 
 def changed_by(state: State, event: CheckpointEvent) -> dict[str, object]:
@@ -30,6 +32,9 @@ def changed_by(state: State, event: CheckpointEvent) -> dict[str, object]:
             }
         case ev.CheckpointEnded():
             return {"state": event.state, "checkpoints": _ended(state, known, event)}
+        case ev.CheckpointStored():
+            kept = tuple(replace(each, is_stored=True) if each.n == event.n else each for each in known.kept)
+            return {"checkpoints": replace(known, kept=kept)}
         case _:
             assert_never(event)
 

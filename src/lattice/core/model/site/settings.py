@@ -129,6 +129,11 @@ SETTINGS: dict[str, Setting] = {
     "checkpoint.max_deferral_s": Setting(
         kind="seconds", default="300", help="how long work that is asked by grpc may put a checkpoint off"
     ),
+    "checkpoint.upload": Setting(
+        kind="bool",
+        default="false",
+        help="keep a copy of complete checkpoints in the object store, for nodes without them",
+    ),
     "checkpoint.node_mtbf_s": Setting(
         kind="seconds", default="3600000", help="mean time between failures of one node, 0 = nodes do not fail"
     ),

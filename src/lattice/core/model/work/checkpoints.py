@@ -16,9 +16,11 @@ MAX_BANDWIDTH = "checkpoint.max_bandwidth"
 NODE_MTBF_S = "checkpoint.node_mtbf_s"
 MIN_INTERVAL_S = "checkpoint.min_interval_s"
 MAX_DEFERRAL_S = "checkpoint.max_deferral_s"
+UPLOAD = "checkpoint.upload"
 NO_PROJECT = "-"  # in paths of work without a project; no project can have this name
 MAX_PATH = 1024
 MAX_MESSAGE = 500
+_LEVELS = 5  # of a checkpoint's directory below the root
 EXTENSION = 0.5  # of the time limit, once, while the work makes progress
 
 
@@ -111,6 +113,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     elapsed_s: float = 0.0  # of the slowest node
     nodes: int = 0  # that wrote something
     message: str = ""
+    sealed_by: str = ""  # the node that completed it, which surely finds it
+    is_stored: bool = False  # the object store has a copy
 
 
 class ResumePoint(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -148,6 +152,11 @@ class Checkpoints(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
 
 
 NO_CHECKPOINTS = Checkpoints()
+
+
+def objects_of(path: str) -> str:
+    """Where the object store has a copy of the checkpoint that lies there: TENANT/PROJECT/ID/checkpoints/N."""
+    return "/".join(path.split("/")[-_LEVELS:])
 
 
 def base_directory(root: str, tenant: str, project: str, label: str) -> str:

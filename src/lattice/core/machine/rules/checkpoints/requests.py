@@ -126,6 +126,17 @@ def expire(state: State, command: cmd.ExpireCheckpoint, at: int) -> Events | Rej
     return _end(state, record, checkpoint, at, message=command.message[:MAX_MESSAGE])
 
 
+def note_stored(state: State, command: cmd.NoteCheckpointStored) -> Events | Rejected:
+    """Of work that has ended, too: other work may continue from it. Repeated, it changes nothing."""
+    record = state.allocations.get(command.number)
+    kept = () if record is None else record.checkpoints.kept
+    found = next((each for each in kept if each.n == command.n), None)
+    if found is None:
+        label = allocation_id(command.number)
+        return Rejected(code="stale", message=f"{label} does not keep checkpoint {command.n}")
+    return () if found.is_stored else (ev.CheckpointStored(number=command.number, n=command.n),)
+
+
 def _end(
     state: State,
     record: Allocation,
@@ -148,6 +159,7 @@ def _end(
         elapsed_s=max((each.elapsed_s for each in wrote), default=0.0),
         nodes=len(wrote),
         message=message,
+        sealed_by=next((each.node for each in wrote if each.phase is _P.SEALED), ""),
     )
     is_active = record.state is AllocationState.CHECKPOINTING
     done = ev.CheckpointEnded(
