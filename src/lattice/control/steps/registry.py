@@ -22,13 +22,7 @@ from lattice.control.steps.trust import MAX_STEPS, ForeignWords, PlanReader, con
 from lattice.control.steps.wireup import WireUp, choose_port
 from lattice.control.work.runs import holding_runs
 from lattice.core.machine.commands import Envelope, RecordSteps
-from lattice.core.machine.events import (
-    AllocationEnded,
-    AllocationRequeued,
-    AllocationStopping,
-    AnyEvent,
-    NodeMoved,
-)
+from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AllocationStopping, AnyEvent, NodeMoved
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState
