@@ -70,6 +70,8 @@ def test_what_was_asked_of_a_run_is_still_known(left: Path) -> None:
         "awaits",
         "memory_policy",
         "same_numa",
+        "read_mb_s",
+        "write_mb_s",
     }
     assert set(StartOrder.__struct_fields__) - filled == own_or_newer
 

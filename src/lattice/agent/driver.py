@@ -78,7 +78,7 @@ from lattice.agent.results.kept import sweep_kept
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs, owner_of
-from lattice.agent.runs.limits import CONFINED_FEATURE, confinement_features, what_lacks
+from lattice.agent.runs.limits import LIMIT_FEATURES, confinement_features, what_lacks
 from lattice.agent.runs.measuring import answer_measure
 from lattice.agent.runs.missing import NO_GROUPS, missing_features
 from lattice.agent.runs.output import Readers
@@ -119,7 +119,7 @@ SHIMLESS_BEATS = 3
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
-OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE, CONFINED_FEATURE} | DIRECTORY_FEATURES
+OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE} | LIMIT_FEATURES | DIRECTORY_FEATURES
 OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE} | START_FEATURES
 _log = logging.getLogger(__name__)
 

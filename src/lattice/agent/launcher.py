@@ -231,7 +231,14 @@ class Launcher:
         variables = self._devices.environment(devices)
         request = prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
         settings = self._settings
-        limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices)
+        limits = run_limits(
+            settings.limits,
+            settings.node_size,
+            order.cpus,
+            order.memory_mb,
+            devices,
+            (order.read_mb_s, order.write_mb_s),
+        )
         return request | limits | policy_request(order.memory_policy, self._devices.memory, devices)
 
     def _check_shim(self, request: dict[str, object]) -> None:

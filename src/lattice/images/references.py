@@ -12,6 +12,7 @@ MAX_IMAGES = 8
 MAX_VIEWS = 16
 MAX_TEXT = 4096
 RELATIVE = ("./", "../", "~")
+NOT_CACHED = "is not in the cache of this node"  # what a node answers of an image that it has not
 
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}"
 _NAMED = re.compile(rf"(?P<name>{_WORD})(?:/(?P<version>{_WORD}))?(?::(?P<tag>{_WORD}))?")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lattice.testing import eventually
+from tests.conftest import missing
 from tests.integration.agent.shim_process import ShimProcess
 from tests.integration.agent.test_shim_steps import about, request, step_end
 
@@ -14,6 +15,19 @@ pytestmark = pytest.mark.root
 
 HOG = "x = bytearray(300 << 20)"
 BURN = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+DIRECT = """import errno, mmap, os, time
+began, block = time.monotonic(), mmap.mmap(-1, 1 << 20)
+try:
+    fd = os.open(os.environ["FILE"], os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
+    for _ in range(4):
+        os.write(fd, block)
+except OSError as error:
+    if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+        raise
+    began = time.monotonic()
+took = round(time.monotonic() - began, 3) if "fd" in dir() else 0
+print(took)
+open(os.path.join(os.path.dirname(os.environ["FILE"]), "took"), "w").write(str(took))"""
 WRITE = "import os\nf = open(os.environ['FILE'], 'wb')\nf.write(bytes(4 << 20))\nf.flush()\nos.fsync(f.fileno())"
 
 
@@ -35,6 +49,27 @@ def test_bytes_that_a_run_wrote_to_storage_are_counted(root_shim: ShimProcess) -
     assert end["cause"] == "exit", end
     assert end["written_bytes"] >= 4 << 20
     assert end["read_bytes"] >= 0
+
+
+def test_run_and_its_steps_write_no_faster_than_they_may(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    if "io" not in agent.ask("list")["limits"]:
+        missing("a kernel that slows reading and writing down")
+    target = root_shim.dir / "written"
+    fields = root_shim.request(1, sys.executable, "-S", "-c", DIRECT)
+    agent.ask("start", **{**fields, "env": {**fields["env"], "FILE": str(target)}}, limits={"write_bps": 4_000_000})
+    assert agent.ended(1)["exit_code"] == 0
+    if not float(root_shim.output(1)):
+        missing("a file system on a disk, that writes past the cache of the kernel")
+    assert float(root_shim.output(1)) > 0.7  # 4 MB
+    agent.ask("start", **root_shim.request(2, "sleep", "300"), limits={"write_bps": 4_000_000})
+    step = request(root_shim, 2, sys.executable, "-S", "-c", DIRECT)
+    assert agent.ask("launch_step", **{**step, "env": {**step["env"], "FILE": str(target)}})["ok"]
+    step_end(agent, 2)
+    slow = (root_shim.dir / "took").read_text()
+    assert float(slow) > 0.7
+    agent.ask("stop", number=2, run=1, grace_s=0.0, why="cancelled")
+    agent.ended(2)
 
 
 def test_step_over_the_memory_limit_ends_alone(root_shim: ShimProcess) -> None:

@@ -112,6 +112,7 @@ VCLUSTER: dict[str, Any] = {
     **{"backfill_depth": 3, "default_uenv": "greeter/1.0:v1", "require_signed": True, "confinement": "strict"},
     **{"preemption": "never", "lends": "idle", "lend_to": ["default"], "max_lent": 1, "lend_after": "5m"},
     **{"borrows": True, "max_borrowed": 1, "borrow_priority": 3, "max_borrow_duration": "1h", "return_grace": "2m"},
+    **{"read_mb_s": 200, "write_mb_s": 100},
     **{"backfill_depth": 3, "idle_end": "2h", "idle_end_s": 3600},
 }
 TENANT: dict[str, Any] = {

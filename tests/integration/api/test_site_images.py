@@ -42,7 +42,7 @@ SITE: list[DirectoryRegistry] = []
 
 async def furnish(world: World, **fields: object) -> None:
     world.services.images = SITE[0]
-    hardware = Hardware(cpus=4, memory_mb=4096, features=("confined", "container", "uenv"))
+    hardware = Hardware(cpus=4, memory_mb=4096, features=("confined", "container", "io_limits", "uenv"))
     await world.do(RegisterNode(node="n1", hardware=hardware))
     answer = await world.call("PUT", "/vclusters/default", fields, token=world.admin)
     assert answer.status == 200, answer.error
@@ -115,6 +115,9 @@ async def test_strict_confinement_asks_for_nodes_that_enforce_every_limit(world:
     await furnish(world, confinement="strict")
     number = (await submit(world, resources={"constraints": {"features": ["uenv"]}})).json()["number"]
     assert world.state.allocations[number].request.features == ("confined", "uenv")
+    await furnish(world, confinement="strict", read_mb_s=100)
+    number = (await submit(world)).json()["number"]
+    assert world.state.allocations[number].request.features == ("confined", "io_limits")
     await furnish(world, confinement="normal")
     number = (await submit(world)).json()["number"]
     assert world.state.allocations[number].request.features == ()
@@ -131,7 +134,7 @@ async def test_what_cannot_be_a_default_image_is_refused(world: World) -> None:
 
 @at_level(OLDEST)
 async def test_these_fields_need_the_level_of_this_release(world: World) -> None:
-    for fields in ({"default_uenv": LABEL}, {"require_signed": True}, {"confinement": "strict"}):
+    for fields in ({"default_uenv": LABEL}, {"require_signed": True}, {"confinement": "strict"}, {"write_mb_s": 9}):
         answer = await world.call("PUT", "/vclusters/default", fields, token=world.admin)
         assert (answer.status, "demands of vcluster" in answer.error["message"]) == (409, True)
 

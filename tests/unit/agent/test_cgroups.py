@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.shim import cgroups
+from lattice.agent.shim import cgroups, limits
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
+from lattice.agent.shim.confinement.storage import block_devices
 from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key, write_text
 from lattice.agent.shim.limits import Limits
 from lattice.agent.shim.step import StepCgroup
@@ -152,6 +153,46 @@ def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: 
     assert group.folder == str(folder)
     assert group.join_files == ()
     assert [(folder / name).read_text() for name in V2_FILES] == [str(100 << 20), "0", "150000 100000", "64", "0,2"]
+
+
+def test_rates_of_storage_are_written_for_each_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disks = tmp_path / "disks"
+    for name, size, number in (
+        ("sda", "8", "8:0"),
+        ("loop0", "4", "7:0"),
+        ("loop1", "0", "7:1"),
+        ("zram0", "9", "252:0"),
+    ):
+        (disks / name).mkdir(parents=True)
+        (disks / name / "size").write_text(f"{size}\n")
+        (disks / name / "dev").write_text(f"{number}\n")
+    assert block_devices(str(disks)) == ["7:0", "8:0"]
+    said: list[tuple[str, str]] = []
+    monkeypatch.setattr(limits, "block_devices", lambda: ["8:0"])
+    monkeypatch.setattr(limits, "write_text", lambda path, text: said.append((os.path.basename(path), text)))
+    both, slow = Limits(io=(20, 5)), Limits(io=(0, 5))
+    assert both.controllers() == slow.controllers() == ("io",)
+    both.write_v1("io", "/g")
+    both.write_v2("io", "/g")
+    assert said == [
+        ("blkio.throttle.read_bps_device", "8:0 20"),
+        ("blkio.throttle.write_bps_device", "8:0 5"),
+        ("io.max", "8:0 rbps=20 wbps=5"),
+    ]
+    said.clear()
+    slow.write_v1("io", "/g")
+    slow.write_v2("io", "/g")
+    assert said == [("blkio.throttle.write_bps_device", "8:0 5"), ("io.max", "8:0 wbps=5")]
+
+
+def test_a_kernel_that_only_counts_storage_limits_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_v2_kernel(monkeypatch, tmp_path, "io")
+    root = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path)))
+    assert not root.can_limit("io")
+    assert root.create("alloc-7.1", Limits(io=(20, 5))).held == ()
+    (tmp_path / "lattice" / "n1" / "io.max").touch()
+    assert root.can_limit("io")
+    assert parse_mountinfo("27 25 0:24 / /c/blkio rw - cgroup cgroup rw,blkio\n").v1 == {"io": "/c/blkio"}
 
 
 def test_process_with_one_thread_joins_v1_groups_without_the_lock_of_all_forks() -> None:

@@ -7,7 +7,7 @@ from lattice.agent.images.node import NodeImages
 from lattice.agent.runs.missing import OLD_SHIM, missing_features
 from lattice.agent.shim_client import ShimMessage
 
-EVERY_LIMIT = ("memory", "cpu", "pids", "devices")
+EVERY_LIMIT = ("memory", "cpu", "pids", "devices", "io")
 
 
 def lacks(listing: ShimMessage, offered: set[str], reasons: dict[str, str]) -> dict[str, str]:
@@ -16,7 +16,8 @@ def lacks(listing: ShimMessage, offered: set[str], reasons: dict[str, str]) -> d
 
 def test_a_node_that_offers_everything_lacks_nothing() -> None:
     whole = ShimMessage(cgroup=True, limits=EVERY_LIMIT)
-    assert lacks(whole, {"cgroup", "confined", "uenv", "container", "pmix"}, {"uenv": "", "container": ""}) == {}
+    offered = {"cgroup", "confined", "io_limits", "uenv", "container", "pmix"}
+    assert lacks(whole, offered, {"uenv": "", "container": ""}) == {}
 
 
 def test_each_feature_that_is_missing_has_its_reason() -> None:
@@ -25,6 +26,7 @@ def test_each_feature_that_is_missing_has_its_reason() -> None:
         "cgroup": "control groups cannot be used here",
         "confined": "runs that share this node are not limited in CPU time, processes, devices",
         "container": OLD_SHIM,
+        "io_limits": "the kernel has no control groups that slow reading and writing down",
         "pmix": "libpmix or its headers, or a compiler, are not installed",
         "uenv": "no loop devices",
     }

@@ -9,7 +9,7 @@ import pytest
 from lattice.agent.runs import device_files
 from lattice.agent.runs.device_files import STANDARD, DeviceFiles, rule_of
 from lattice.agent.runs.devices import Devices
-from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits, what_lacks
+from lattice.agent.runs.limits import LimitSettings, NodeSize, confinement_features, run_limits, what_lacks
 from lattice.core.model.nodes.gpus import GpuDevice, GpuTopology, GpuVendor
 
 NODE = NodeSize(cpus=8, memory_mb=16_000)
@@ -54,6 +54,15 @@ def test_processes_are_not_limited_where_the_site_says_so() -> None:
     assert "pids" not in limits(run_limits(LimitSettings(pids_per_cpu=0), NODE, 2, 100))
 
 
+def test_rates_of_storage_hold_on_whole_nodes_too() -> None:
+    assert limits(run_limits(MACHINE, NODE, 8, 0, storage=(20, 5))) == {
+        "pids": 8 * 512,
+        "read_bps": 20_000_000,
+        "write_bps": 5_000_000,
+    }
+    assert limits(run_limits(MACHINE, NODE, 2, 100, storage=(0, 5))).keys() == {"cpus", "pids", "write_bps"}
+
+
 def test_devices_are_confined_only_on_a_shared_node() -> None:
     settings = LimitSettings(device_files=DeviceFiles(site=("/dev/ful*", "/dev/missing", "/etc/hostname")))
     assert limits(run_limits(settings, NODE, 2, 100))["devices"] == list(STANDARD)
@@ -85,3 +94,9 @@ def test_agent_says_what_its_machine_cannot_limit() -> None:
     assert what_lacks(("memory", "cpu", "pids", "cpuset", "devices")) == ""
     assert what_lacks(("memory", "pids")) == "runs that share this node are not limited in CPU time, devices"
     assert "older than this agent" in what_lacks(None)
+
+
+def test_nodes_that_can_slow_reading_and_writing_down_say_so() -> None:
+    assert confinement_features(("memory", "cpu", "pids", "devices", "io")) == {"confined", "io_limits"}
+    assert confinement_features(("memory", "io")) == {"io_limits"}
+    assert confinement_features(None) == set()

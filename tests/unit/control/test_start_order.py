@@ -8,6 +8,7 @@ from msgspec.structs import fields
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.site.tenants import Demands, Vcluster
 from lattice.core.model.telemetry.modes import Mode, RunMode, Telemetry
 from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder, StartOrder
@@ -59,6 +60,8 @@ SOMETIMES = {
     "checkpoint",
     "upload_grant",
     "same_numa",
+    "read_mb_s",
+    "write_mb_s",
     "holds",
     "awaits",
 }
@@ -95,3 +98,13 @@ def test_a_mode_asked_for_while_a_run_lived_holds_for_the_next_run_for_the_rest_
 
     assert mode_at(1_200_000) == RunMode(mode=Mode.DEBUG, interval_ms=250, left_s=400.0)
     assert mode_at(1_700_000) == RunMode(), "its time is over"
+
+
+def test_rates_of_storage_are_those_of_the_vcluster() -> None:
+    allocation = record(vcluster="slow")
+    state = State()
+    state.vclusters["slow"] = Vcluster(name="slow", demands=Demands(read_mb_s=20, write_mb_s=5))
+    for share in allocation.shares:
+        state.nodes[share.node] = Node(id=share.node, hardware=Hardware(cpus=4, memory_mb=1024))
+    made = start_order(state, allocation, allocation.parts[0], Work(), token="", api_url="", grace_s=1.0)
+    assert (made.read_mb_s, made.write_mb_s) == (20, 5)

@@ -282,6 +282,8 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     idle_end_s: Figure | None = 0
     preemption: str = "allowed"  # of its running work by higher classes: allowed, borrowed_only or never
     lending: Lending = field(default_factory=Lending)
+    read_mb_s: int = 0  # of storage, for its work on each node
+    write_mb_s: int = 0
     created_at: str | None = None
     pending: int = 0
     running: int = 0

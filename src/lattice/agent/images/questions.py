@@ -11,9 +11,9 @@ from lattice.agent.images.cache import CacheFull, SourceFailed, WrongDigest
 from lattice.agent.images.fetching import FetchStopped, ImageFetcher
 from lattice.agent.images.mounting import REPORT, ImagesReport
 from lattice.agent.images.sources import Reader
+from lattice.images.references import NOT_CACHED
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import (
-    NOT_CACHED,
     CachedImage,
     ComingImage,
     ImageOrder,

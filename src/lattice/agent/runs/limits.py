@@ -10,6 +10,9 @@ from lattice.agent.runs.devices import NOTHING, Devices
 from lattice.agent.runs.rlimits import Rlimits
 
 CONFINED_FEATURE = "confined"
+IO_FEATURE = "io_limits"
+LIMIT_FEATURES = frozenset({CONFINED_FEATURE, IO_FEATURE})
+MB = 1_000_000  # of rates of storage
 DEFAULT_PIDS_PER_CPU = 512
 DEFAULT_RESERVE_MB = 512
 # The controllers that hold a share, and what each limits.
@@ -35,10 +38,16 @@ class NodeSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_limits(
-    settings: LimitSettings, node: NodeSize, cpus: int, memory_mb: int, devices: Devices = NOTHING
+    settings: LimitSettings,
+    node: NodeSize,
+    cpus: int,
+    memory_mb: int,
+    devices: Devices = NOTHING,
+    storage: tuple[int, int] = (0, 0),
 ) -> dict[str, object]:
     """The part of a request that tells the shim. `cpus` and `memory_mb` are the run's share, 0 where it was given none;
-    `devices` are the CPUs and GPUs that it was given, if they are particular ones."""
+    `devices` are the CPUs and GPUs that it was given, if they are particular ones; `storage` is what it may read and write,
+    in MB per second."""
     is_share = 0 < cpus < node.cpus
     limits: dict[str, object] = {}
     if is_share:
@@ -49,6 +58,9 @@ def run_limits(
         limits["cpuset"] = list(devices.cpus)
     if is_share and settings.device_files is not None:
         limits["devices"] = settings.device_files.rules(devices.gpus or ())
+    for name, rate in zip(("read_bps", "write_bps"), storage, strict=True):
+        if rate:
+            limits[name] = rate * MB
     if settings.rlimits:
         limits["rlimits"] = {name: list(pair) for name, pair in settings.rlimits.items()}
     return {"memory_mb": memory_mb or (0 if is_share else _most_memory_mb(settings, node)), "limits": limits}
@@ -63,8 +75,9 @@ def what_lacks(known: tuple[str, ...] | None) -> str:
 
 
 def confinement_features(known: tuple[str, ...] | None) -> set[str]:
-    """What a node offers that enforces every limit."""
-    return set() if what_lacks(known) else {CONFINED_FEATURE}
+    """What a node offers that enforces every limit of a share, and of storage."""
+    found = set() if what_lacks(known) else {CONFINED_FEATURE}
+    return found | ({IO_FEATURE} if known and "io" in known else set())
 
 
 def _most_memory_mb(settings: LimitSettings, node: NodeSize) -> int:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from lattice.agent.runs.limits import CONFINED_FEATURE, what_lacks
+from lattice.agent.runs.limits import CONFINED_FEATURE, IO_FEATURE, what_lacks
 from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import MissingFeature
 
 CGROUP = "cgroup"
+NO_THROTTLE = "the kernel has no control groups that slow reading and writing down"
 NO_GROUPS = "control groups cannot be used here"
 OLD_SHIM = "the shim that runs here is older than this agent; it is replaced when its work has ended"
 
@@ -17,6 +18,7 @@ def missing_features(
     """`reasons` are those of images and containers, empty where only the shim can be the reason; `pmix` that of PMIx, by its name."""
     found = {
         CONFINED_FEATURE: what_lacks(listing.limits),
+        IO_FEATURE: NO_THROTTLE,
         CGROUP: "" if listing.cgroup else NO_GROUPS,
         **{name: reason or OLD_SHIM for name, reason in reasons.items()},
         **({pmix: "libpmix or its headers, or a compiler, are not installed"} if pmix else {}),

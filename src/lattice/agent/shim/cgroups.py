@@ -28,7 +28,7 @@ from lattice.agent.shim.hierarchies import (
     read_key,
     write_text,
 )
-from lattice.agent.shim.limits import Limits, fill_parent_v1
+from lattice.agent.shim.limits import IO_V1, IO_V2, Limits, fill_parent_v1
 from lattice.agent.shim.signals import signal_members
 
 # The folder at the top of the v2 hierarchy below which all nodes of a machine have theirs.
@@ -222,6 +222,14 @@ class CgroupRoot:
 
     def can_limit(self, controller: str) -> bool:
         """Whether groups below the root can be limited by the controller; tried once."""
+        return self._has(controller) and (controller != "io" or self._slows_down())
+
+    def _slows_down(self) -> bool:
+        """Whether this kernel can do more than count what is read and written."""
+        folder, file = (self.roots["io"], IO_V1[0]) if "io" in self.roots else (self.unified_root, IO_V2)
+        return os.path.exists(f"{folder}/{file}")
+
+    def _has(self, controller: str) -> bool:
         known = self._usable.get(controller)
         if known is None:
             known = self._usable[controller] = self._try(controller)
@@ -266,7 +274,7 @@ class CgroupRoot:
             raise ValueError(f"not a cgroup name: {name!r}")
         held = tuple(controller for controller in limits.controllers() if self.can_limit(controller))
         twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if self._is_in_v1(controller)}
-        more = (controller for controller in COUNTED if controller not in self.roots and self.can_limit(controller))
+        more = (controller for controller in COUNTED if controller not in self.roots and self._has(controller))
         counted = tuple(dict.fromkeys((*held, *more)))
         group = Cgroup(f"{self.unified_root}/{name}", twins, held, counted)
         group.max_pids = limits.pids

@@ -13,7 +13,8 @@ MOUNTINFO = "/proc/self/mountinfo"
 READ_BYTES = 1 << 16
 # A file of the kernel's that gave less than this at once has no more: it fills at least most of a page before it stops.
 WHOLE_BYTES = 2048
-CONTROLLERS = ("memory", "cpu", "pids", "cpuset", "devices")
+CONTROLLERS = ("memory", "cpu", "pids", "cpuset", "devices", "io")
+IN_V1 = {"blkio": "io"}  # controllers that v1 calls otherwise
 
 
 class Hierarchies:
@@ -38,7 +39,8 @@ def parse_mountinfo(text: str) -> Hierarchies:
         if kind[0] == "cgroup2" and unified is None:
             unified = point
         elif kind[0] == "cgroup":
-            for controller in kind[2].split(","):
+            for name in kind[2].split(","):
+                controller = IN_V1.get(name, name)
                 if controller in CONTROLLERS:
                     v1.setdefault(controller, point)
     return Hierarchies(unified, v1)

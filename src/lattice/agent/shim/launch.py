@@ -177,6 +177,7 @@ def limits_of(request: dict[str, object]) -> Limits:
         pids=integer(asked, "pids", 0, MAX_PIDS),
         cpuset=tuple(_integers(asked, "cpuset", MAX_CPU)),
         devices=_devices(asked),
+        io=(integer(asked, "read_bps", 0), integer(asked, "write_bps", 0)),
     )
 
 

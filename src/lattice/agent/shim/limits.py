@@ -7,9 +7,11 @@ Standard library only, and no module that is slow to import: the shim lives on t
 
 from __future__ import annotations
 
+import errno
 import os
 
 from lattice.agent.shim.confinement.devices import Rule, write_v1
+from lattice.agent.shim.confinement.storage import block_devices
 from lattice.agent.shim.hierarchies import read_bytes, write_text
 
 CPU_PERIOD_US = 100_000
@@ -17,12 +19,16 @@ MIN_QUOTA_US = 1_000  # the kernel refuses less
 MAX_PIDS = 4 << 20
 MAX_MEMORY_MB = 1 << 30
 MAX_CPUS = 1 << 16
+# Files that a kernel has which can slow reading and writing down: v1 one for each, v2 one for both.
+IO_V1 = ("blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device")
+IO_V2 = "io.max"
 
 
 class Limits:
-    """0 or empty means: not limited. `cpus` is the share of CPU time, in CPUs; `cpuset` are the CPUs it may use at all."""
+    """0 or empty means: not limited. `cpus` is the share of CPU time, in CPUs; `cpuset` are the CPUs it may use at all;
+    `io` is what it may read and write per second, in bytes, on each disk."""
 
-    __slots__ = ("cpus", "cpuset", "devices", "memory_mb", "pids")
+    __slots__ = ("cpus", "cpuset", "devices", "io", "memory_mb", "pids")
 
     def __init__(
         self,
@@ -31,12 +37,14 @@ class Limits:
         pids: int = 0,
         cpuset: tuple[int, ...] = (),
         devices: tuple[Rule, ...] | None = None,
+        io: tuple[int, int] = (0, 0),
     ) -> None:
         self.memory_mb = memory_mb
         self.cpus = cpus
         self.pids = pids
         self.cpuset = cpuset
         self.devices = devices  # None: all of them
+        self.io = io
 
     def controllers(self) -> tuple[str, ...]:
         """Which controllers have to hold this run."""
@@ -46,6 +54,7 @@ class Limits:
             "pids": self.pids,
             "cpuset": self.cpuset,
             "devices": self.devices is not None,
+            "io": any(self.io),
         }
         return tuple(name for name, value in asked.items() if value)
 
@@ -116,8 +125,36 @@ def _devices_v1(limits: Limits, folder: str) -> None:
     write_v1(folder, limits.devices or ())
 
 
-_V1 = {"memory": _memory_v1, "cpu": _cpu_v1, "pids": _pids, "cpuset": _cpuset_v1, "devices": _devices_v1}
-_V2 = {"memory": _memory_v2, "cpu": _cpu_v2, "pids": _pids, "cpuset": _cpuset_v2}
+def _io_v1(limits: Limits, folder: str) -> None:
+    for name, most in zip(IO_V1, limits.io, strict=True):
+        for device in block_devices() if most else ():
+            _write_to_device(f"{folder}/{name}", f"{device} {most}")
+
+
+def _io_v2(limits: Limits, folder: str) -> None:
+    rates = " ".join(f"{name}={most}" for name, most in zip(("rbps", "wbps"), limits.io, strict=True) if most)
+    for device in block_devices():
+        _write_to_device(f"{folder}/{IO_V2}", f"{device} {rates}")
+
+
+def _write_to_device(path: str, text: str) -> None:
+    """For a disk that may have been taken away meanwhile, or counts nothing."""
+    try:
+        write_text(path, text)
+    except OSError as error:
+        if error.errno not in {errno.ENODEV, errno.EOPNOTSUPP, errno.EINVAL}:
+            raise
+
+
+_V1 = {
+    "memory": _memory_v1,
+    "cpu": _cpu_v1,
+    "pids": _pids,
+    "cpuset": _cpuset_v1,
+    "devices": _devices_v1,
+    "io": _io_v1,
+}
+_V2 = {"memory": _memory_v2, "cpu": _cpu_v2, "pids": _pids, "cpuset": _cpuset_v2, "io": _io_v2}
 
 
 def fill_parent_v1(controller: str, folder: str) -> None:

@@ -123,7 +123,8 @@ def prepare_step(
         request["cpus"] = list(devices.cpus)
     request |= policy_request(order.memory_policy, memory, devices)
     # For a node where the allocation has no run: the step brings its group along.
-    return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices)
+    storage = (order.read_mb_s, order.write_mb_s)
+    return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices, storage)
 
 
 def _tasks(launch: LaunchOrder, bound: Sequence[tuple[TaskDevices, Mapping[str, str]]]) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Confinement, 
 from lattice.ports.nodes.agents import ImageOrder
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.allocations import Work, decode_work, encode_work
-from lattice.wire.work.submissions import CONFINED_FEATURE, NO_UENV, Submission
+from lattice.wire.work.submissions import CONFINED_FEATURE, IO_FEATURE, NO_UENV, Submission
 
 
 async def settle_images(context: Context, prepared: PreparedSubmission, uenv: str) -> None:
@@ -24,6 +24,8 @@ async def settle_images(context: Context, prepared: PreparedSubmission, uenv: st
     demands = vcluster.demands or NO_DEMANDS
     if demands.confinement is Confinement.STRICT:
         _add_feature(prepared, CONFINED_FEATURE)
+        if demands.read_mb_s or demands.write_mb_s:
+            _add_feature(prepared, IO_FEATURE)
     needs_signatures = demands.require_signed or vcluster.scheduler == SENSITIVE
     if not demands.default_uenv and not needs_signatures:
         return

@@ -11,7 +11,7 @@ from lattice.core.model.data.copies import folder_of, key_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.memory_policy import PREFER_LOCAL
 from lattice.core.model.nodes.nodes import Share
-from lattice.core.model.site.tenants import Fencing
+from lattice.core.model.site.tenants import NO_DEMANDS, Fencing, Vcluster
 from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase, RequeuePolicy, StopIntent
 from lattice.core.model.work.endings import cancelled_by, preempted_for_good
@@ -98,6 +98,7 @@ def start_order(
         checkpoint=checkpoint_setup(state, allocation),
         memory_policy=work.memory_policy or (PREFER_LOCAL if allocation.request.prefer_local_memory else ""),
         same_numa=allocation.request.prefer_same_numa,
+        **_rates(vcluster),
     )
 
 
@@ -126,6 +127,12 @@ def adapted(order: StartOrder, allocation: Allocation, part: Part) -> StartOrder
         probes=(),
         exposes=(),
     )
+
+
+def _rates(vcluster: Vcluster | None) -> dict[str, Any]:
+    """What the work of the vCluster may read and write per second."""
+    demands = (vcluster.demands if vcluster is not None else None) or NO_DEMANDS
+    return {"read_mb_s": demands.read_mb_s, "write_mb_s": demands.write_mb_s}
 
 
 def _data(state: State, allocation: Allocation, mount: DataOrder) -> DataOrder:

@@ -177,6 +177,8 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     memory_policy: str = ""  # local, interleave, preferred[:N], bind[:N], prefer_local; empty = the kernel's own
     same_numa: bool = False  # CPUs and GPUs of one memory domain rather than the best-linked GPUs
     awaits: bool = False  # prepare the node, and start the process when the order comes again without this
+    read_mb_s: int = 0  # what it may read from storage per second, in MB; 0 = no limit
+    write_mb_s: int = 0  # the same for writing
     # Noted by the node.
     epoch: int = 0  # the history of the cluster in which the order came, 0 = not known
     attempt: int = 1  # how often this instance was started here
@@ -298,9 +300,6 @@ class VariableChange(Struct, frozen=True, kw_only=True):
     operation: str
     view: str
     value: str | None = None
-
-
-NOT_CACHED = "is not in the cache of this node"
 
 
 class ImagesAsk(Struct, frozen=True, kw_only=True):

@@ -107,6 +107,8 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     idle_end_s: int
     preemption: Preemption  # what was set, else what the scheduler implies
     lending: LendingView
+    read_mb_s: int  # of storage, for its work on each node; 0 = no limit
+    write_mb_s: int
     created_at: str | None
     pending: int
     running: int
@@ -183,6 +185,8 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     borrow_priority: int | UnsetType = UNSET
     max_borrow_duration: Short | int | UnsetType | None = UNSET
     return_grace: Short | int | UnsetType = UNSET
+    read_mb_s: int | UnsetType | None = UNSET
+    write_mb_s: int | UnsetType | None = UNSET
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -237,6 +241,8 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         idle_end_s=demands.idle_end_s,
         preemption=policy_of(vcluster),
         lending=lending_view(vcluster),
+        read_mb_s=demands.read_mb_s,
+        write_mb_s=demands.write_mb_s,
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,
@@ -357,6 +363,10 @@ def _demands(old: Vcluster, given: dict[str, object]) -> Demands | None:
     idle_end_s = given.get("idle_end_s")
     if isinstance(idle_end_s, int) and 0 < idle_end_s < MIN_IDLE_END_S:
         raise BadField("idle_end", "is too short", limit=f"from {MIN_IDLE_END_S // 60} minutes, or 0 for never")
+    for name in ("read_mb_s", "write_mb_s"):
+        _check_number(given, name, 0, MAX_COUNT)
+        if name in given:
+            given[name] = given[name] or 0
     new: Demands = replace(old.demands or NO_DEMANDS, **given)
     return None if new == NO_DEMANDS else new
 

@@ -1187,7 +1187,7 @@ class LendingView(_message.Message):
     def __init__(self, lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after_s: _Optional[int] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration_s: _Optional[int] = ..., return_grace_s: _Optional[int] = ..., base: _Optional[int] = ..., lent: _Optional[_Iterable[_Union[LoanView, _Mapping]]] = ..., borrowed: _Optional[_Iterable[_Union[LoanView, _Mapping]]] = ...) -> None: ...
 
 class VclusterView(_message.Message):
-    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end_s", "preemption", "lending", "created_at", "pending", "running")
+    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end_s", "preemption", "lending", "read_mb_s", "write_mb_s", "created_at", "pending", "running")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1214,6 +1214,8 @@ class VclusterView(_message.Message):
     IDLE_END_S_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
     LENDING_FIELD_NUMBER: _ClassVar[int]
+    READ_MB_S_FIELD_NUMBER: _ClassVar[int]
+    WRITE_MB_S_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -1236,10 +1238,12 @@ class VclusterView(_message.Message):
     idle_end_s: int
     preemption: str
     lending: LendingView
+    read_mb_s: int
+    write_mb_s: int
     created_at: str
     pending: int
     running: int
-    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end_s: _Optional[int] = ..., preemption: _Optional[str] = ..., lending: _Optional[_Union[LendingView, _Mapping]] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end_s: _Optional[int] = ..., preemption: _Optional[str] = ..., lending: _Optional[_Union[LendingView, _Mapping]] = ..., read_mb_s: _Optional[int] = ..., write_mb_s: _Optional[int] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
 
 class ListVclustersResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -1250,7 +1254,7 @@ class ListVclustersResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[VclusterView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "read_mb_s", "write_mb_s", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1289,6 +1293,8 @@ class CreateVclusterRequest(_message.Message):
     BORROW_PRIORITY_FIELD_NUMBER: _ClassVar[int]
     MAX_BORROW_DURATION_FIELD_NUMBER: _ClassVar[int]
     RETURN_GRACE_FIELD_NUMBER: _ClassVar[int]
+    READ_MB_S_FIELD_NUMBER: _ClassVar[int]
+    WRITE_MB_S_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -1321,8 +1327,10 @@ class CreateVclusterRequest(_message.Message):
     borrow_priority: int
     max_borrow_duration: str
     return_grace: str
+    read_mb_s: int
+    write_mb_s: int
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., read_mb_s: _Optional[int] = ..., write_mb_s: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetVclusterRequest(_message.Message):
     __slots__ = ("name",)
@@ -1331,7 +1339,7 @@ class GetVclusterRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateVclusterRequest(_message.Message):
-    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "cleared")
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "default_uenv", "require_signed", "confinement", "idle_end", "idle_end_s", "preemption", "lends", "lend_to", "max_lent", "lend_after", "borrows", "max_borrowed", "borrow_priority", "max_borrow_duration", "return_grace", "read_mb_s", "write_mb_s", "cleared")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1370,6 +1378,8 @@ class UpdateVclusterRequest(_message.Message):
     BORROW_PRIORITY_FIELD_NUMBER: _ClassVar[int]
     MAX_BORROW_DURATION_FIELD_NUMBER: _ClassVar[int]
     RETURN_GRACE_FIELD_NUMBER: _ClassVar[int]
+    READ_MB_S_FIELD_NUMBER: _ClassVar[int]
+    WRITE_MB_S_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -1402,8 +1412,10 @@ class UpdateVclusterRequest(_message.Message):
     borrow_priority: int
     max_borrow_duration: str
     return_grace: str
+    read_mb_s: int
+    write_mb_s: int
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., default_uenv: _Optional[str] = ..., require_signed: _Optional[bool] = ..., confinement: _Optional[str] = ..., idle_end: _Optional[str] = ..., idle_end_s: _Optional[str] = ..., preemption: _Optional[str] = ..., lends: _Optional[str] = ..., lend_to: _Optional[_Iterable[str]] = ..., max_lent: _Optional[int] = ..., lend_after: _Optional[str] = ..., borrows: _Optional[bool] = ..., max_borrowed: _Optional[int] = ..., borrow_priority: _Optional[int] = ..., max_borrow_duration: _Optional[str] = ..., return_grace: _Optional[str] = ..., read_mb_s: _Optional[int] = ..., write_mb_s: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeleteVclusterRequest(_message.Message):
     __slots__ = ("name", "request_id")

@@ -77,6 +77,7 @@ UENV_FEATURE = "uenv"  # of a node that mounts images
 SCRATCH_FEATURE = "scratch"  # of a node where scratch can have a size
 MIN_SCRATCH_MB, MAX_SCRATCH_MB = 16, 1 << 24
 CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared work
+IO_FEATURE = "io_limits"  # of a node that can slow reading and writing down
 NO_UENV = "none"  # instead of the default image of the vCluster
 CONTAINER_FEATURE = "container"  # of a node that has a container runtime
 

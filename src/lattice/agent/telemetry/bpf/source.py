@@ -124,7 +124,7 @@ class BpfSource:
             with contextlib.suppress(OSError):
                 if place.path:
                     groups.append(os.stat(place.path).st_ino)
-                io = place.path if self._io_is_unified else place.twins.get("blkio", "")
+                io = place.path if self._io_is_unified else place.twins.get("io", "")
                 if io:
                     io_groups.append(os.stat(io).st_ino)
         if not groups:

@@ -50,6 +50,8 @@ FIELDS = (
         LIFETIME,
         "time between the warning and the end of work on a node that it wants back (default: 1m)",
     ),
+    Field("read_mb_s", INTEGER, "MB per second that each allocation may read from the disks of a node"),
+    Field("write_mb_s", INTEGER, "the same for writing"),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
 SWITCHES = ("require_signed", "borrows", "up")
@@ -85,6 +87,8 @@ class Options:
     borrow_priority: str | None = None
     max_borrow_duration: str | None = None
     return_grace: str | None = None
+    read_mb_s: str | None = None
+    write_mb_s: str | None = None
     borrows: bool | None = None
     up: bool | None = None
 
@@ -137,6 +141,8 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("DEFAULT_UENV", lambda v: v.default_uenv, is_wide=True),
     Column("SIGNED", lambda v: "required" if v.require_signed else "", is_wide=True),
     Column("CONFINEMENT", lambda v: v.confinement, is_wide=True),
+    Column("READ_MB_S", lambda v: str(v.read_mb_s or "-"), is_wide=True),
+    Column("WRITE_MB_S", lambda v: str(v.write_mb_s or "-"), is_wide=True),
     Column("PREEMPTION", lambda v: v.preemption, is_wide=True),
     Column("LENDS", lends_text, is_wide=True),
     Column("LENT", lambda v: loans_text(v.lending.lent, "to"), is_wide=True),

@@ -97,6 +97,8 @@ class Demands(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     idle_end_s: int = 0  # sessions that say nothing else are cancelled after this time without use; 0 = never
     preemption: Preemption | None = None  # None = what the scheduler implies
     lending: Lending | None = None
+    read_mb_s: int = 0  # what its work may read from the disks of each node per second; 0 = no limit
+    write_mb_s: int = 0
 
 
 NO_DEMANDS = Demands()
