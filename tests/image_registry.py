@@ -1,5 +1,6 @@
 """A registry for tests: Debian's docker-registry on a free port, filled over HTTP."""
 
+import base64
 import hashlib
 import http.client
 import http.server
@@ -13,11 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from lattice.testing import eventually
 from tests.conftest import require_program
 from tests.oci_files import CONFIG, MANIFEST
 
 SQUASHFS = "application/x-squashfs"
+COSIGN = "cosign container image signature"
 
 
 class RegistryProcess:
@@ -93,6 +100,26 @@ class RegistryProcess:
         document = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}).encode()
         self.push_manifest(repository, tag, document)
         return hashlib.sha256(document).hexdigest()
+
+    def push_signature(self, repository: str, digest: str, key: Path) -> None:
+        """As `cosign sign --key` leaves one of the manifest of this digest."""
+        text = {"critical": {"identity": {}, "image": {"docker-manifest-digest": f"sha256:{digest}"}, "type": COSIGN}}
+        payload = json.dumps(text).encode()
+        private = load_pem_private_key(key.read_bytes(), None)
+        if isinstance(private, Ed25519PrivateKey):
+            made = private.sign(payload)
+        else:
+            assert isinstance(private, EllipticCurvePrivateKey)
+            made = private.sign(payload, ECDSA(SHA256()))
+        entry = {
+            "mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
+            "digest": self.push_blob(repository, payload),
+            "size": len(payload),
+            "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(made).decode()},
+        }
+        config = {"mediaType": CONFIG, "digest": self.push_blob(repository, b"{}"), "size": 2}
+        document = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [entry]}
+        self.push_manifest(repository, f"sha256-{digest}.sig", json.dumps(document).encode())
 
 
 class SlowRegistry:

@@ -3,15 +3,18 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from lattice.images.containers import parse_container
+from lattice.images.signatures import BadSignature, parse_attached, read_public_key
 from lattice.integrations.registry.pulls import HttpBlobs
 from lattice.integrations.registry.remote import RemoteRegistries
 from lattice.integrations.registry.transport import Transport
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 from lattice.ports.site.images import FoundImage, RegistryUnavailable, UnknownImage, UnusableImage
+from tests.image_keys import make_key
 from tests.image_registry import RegistryProcess, running_registry
 from tests.oci_files import layer, make_layout
 
@@ -65,6 +68,28 @@ def test_index_means_the_image_for_this_kind_of_machine(registry: RegistryProces
     registry.push_manifest("tools/tiny", "foreign", json.dumps(index).encode(), str(index["mediaType"]))
     with pytest.raises(UnusableImage, match="it is not made for linux/"):
         resolve(registry, "tools/tiny:foreign")
+
+
+def test_signature_of_a_container_is_judged_where_the_site_has_keys(
+    registry: RegistryProcess, digest: str, tmp_path: Path
+) -> None:
+    mine, public = make_key(tmp_path, "p256", "site")
+    foreign, _ = make_key(tmp_path, "ed25519", "foreign")
+    key = read_public_key("site", public.read_bytes())
+    registries = RemoteRegistries(Transport(timeout_s=30), [registry.host], keys=[key])
+    wanted = parse_container(f"{registry.host}/tools/tiny:v1")
+    assert asyncio.run(registries.resolve(wanted)).signed_by == ""
+    registry.push_signature("tools/tiny", digest, mine)
+    assert asyncio.run(registries.resolve(wanted)).signed_by == "site"
+    registry.push_signature("tools/tiny", digest, foreign)
+    with pytest.raises(UnusableImage, match="not made by a key of the site"):
+        asyncio.run(registries.resolve(wanted))
+    # The signature of other bytes, under the tag of these.
+    document = json.dumps({"layers": [{"digest": "sha256:x", "size": 1, "annotations": {}}]}).encode()
+    for text in (document, b"{}", b"[]"):
+        with pytest.raises(BadSignature):
+            parse_attached(text)
+    assert resolve(registry, "tools/tiny:v1").signed_by == ""
 
 
 def test_registry_that_the_site_does_not_allow_is_never_asked() -> None:

@@ -13,6 +13,7 @@ import pytest
 from lattice.testing import LocalCluster, eventually
 from tests.conftest import require_program
 from tests.image_files import GREETER, MOUNT, make_greeter, make_image
+from tests.image_registry import running_registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 LABEL = "greeter/1.0:v1"
@@ -101,6 +102,26 @@ def test_strict_vcluster_takes_the_nodes_that_enforce_every_limit(cluster: Local
         assert cluster.logs(run["id"]) == "greet\n"
     finally:
         cluster.put("/vclusters/default", {"confinement": "normal", "default_uenv": ""})
+
+
+def test_image_of_a_registry_is_fetched_and_mounted_with_its_view(tmp_path: Path) -> None:
+    """A registry of its own, and a cluster that has its names from there; the image goes, and what runs by its digest goes on."""
+    make_greeter(tmp_path / "greeter.squashfs")
+    (tmp_path / "registry").mkdir()
+    with running_registry(tmp_path / "registry") as registry:
+        registry.push_squashfs(tmp_path / "greeter.squashfs", "site/greeter/1.0")
+        with LocalCluster(
+            nodes=1, settings={"images.directory": "''", "images.url": f"oci://{registry.host}/site"}
+        ) as cluster:
+            assert cluster.cli("uenv", "list", "-q").stdout == f"{LABEL}\n"
+            assert "default, other" in cluster.cli("uenv", "inspect", LABEL).stdout
+            first = cluster.run("greet", uenv=LABEL, view="default")
+            assert cluster.logs(first["id"]) == "hello from default\n"
+            near = cluster.cli("submit", "--uenv=greeter/1.0:v2", "--", "true", check=False)
+            assert (near.returncode != 0, "did you mean greeter/1.0:v1" in near.stderr) == (True, True), near.stderr
+            registry.stop()
+            away = cluster.cli("submit", f"--uenv={LABEL}", "--", "true", check=False)
+            assert (away.returncode != 0, "does not answer" in away.stderr) == (True, True), away.stderr
 
 
 def test_image_of_a_path_has_the_bytes_that_were_there_at_submission(cluster: LocalCluster, place: Path) -> None:

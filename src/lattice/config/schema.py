@@ -421,9 +421,8 @@ class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class RegistrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A registry that speaks OCI distribution, from which `--image HOST/REPOSITORY:TAG` may be taken."""
 
-    host: Annotated[
-        str, Meta(pattern=r"^(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$")
-    ]  # as users write it: HOST or HOST:PORT
+    # as users write it: HOST or HOST:PORT
+    host: Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$")]
     username: str = ""  # account of the servers there; empty = none
     password: str = ""  # its password or access token, by reference: file://, env:// or vault://
     plain_http: bool = False  # asked without TLS, as a registry on the same machine always is
@@ -434,7 +433,9 @@ class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     # folder with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
     directory: str = ""
-    keys: list[str] = []  # files with public keys (PEM, Ed25519 or ECDSA) that sign images of `directory`
+    # instead of a folder: oci://HOST/PREFIX, a registry with PREFIX/NAME/VERSION:TAG; or https://HOST/PATH, a web server with SHA256SUMS
+    url: Annotated[str, Meta(pattern=r"^$|^(oci|https?)://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?$")] = ""
+    keys: list[str] = []  # files with public keys (PEM, Ed25519 or ECDSA) that sign images
     registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries
 
 

@@ -2,10 +2,13 @@
 
 Beside `X.squashfs` lies `X.squashfs.sig`: one signature in base64 per line. ECDSA signs the digest as such, which is what
 `openssl dgst -sha256 -sign KEY X.squashfs` and `cosign sign-blob` make; Ed25519 signs its 32 bytes.
+In OCI registries a text that names the digest of the manifest is signed, as `cosign sign` does.
 """
 
 import base64
 import binascii
+import json
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 SUFFIX = ".sig"
+ANNOTATION = "dev.cosignproject.cosign/signature"
 MAX_FILE = 64 << 10
 MAX_SIGNATURES = 16
 KINDS = "Ed25519 or ECDSA"
@@ -57,6 +61,59 @@ def signer_of(digest: str, content: bytes, keys: Iterable[PublicKey]) -> str:
         if any(_verifies(each, bytes.fromhex(digest), signature) for signature in signatures):
             return each.name
     raise BadSignature("its signature was not made by a key of the site, or is for other bytes")
+
+
+class Attached(NamedTuple):
+    """A signature in a registry: the text that it is for, by digest and size, and the signature in base64."""
+
+    digest: str
+    size: int
+    signature: bytes
+
+
+def parse_attached(document: bytes) -> tuple[Attached, ...]:
+    """The signatures that a manifest of cosign names. Raises BadSignature."""
+    try:
+        layers = json.loads(document)["layers"]
+        found = [
+            Attached(
+                str(each["digest"]).removeprefix("sha256:"),
+                min(int(each["size"]), MAX_FILE),
+                str(each["annotations"][ANNOTATION]).encode(),
+            )
+            for each in layers[:MAX_SIGNATURES]
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise BadSignature("what its registry has as its signature is not understood") from None
+    if not all(re.fullmatch(r"[0-9a-f]{64}", each.digest) for each in found):
+        raise BadSignature("what its registry has as its signature is not understood")
+    return tuple(found)
+
+
+def signer_of_payload(digest: str, payload: bytes, signature: bytes, keys: Iterable[PublicKey]) -> str:
+    """The name of the key that signed the text, if the text is for the manifest of this digest; else empty."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    try:
+        named = json.loads(payload)["critical"]["image"]["docker-manifest-digest"]
+        made = base64.b64decode(signature, validate=True)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    if named != f"sha256:{digest}":
+        return ""
+    for each in keys:
+        try:
+            if isinstance(each.key, Ed25519PublicKey):
+                each.key.verify(made, payload)
+            else:
+                each.key.verify(made, payload, ECDSA(SHA256()))
+        except InvalidSignature:
+            continue
+        return each.name
+    return ""
 
 
 def sign(digest: str, pem: bytes) -> bytes:

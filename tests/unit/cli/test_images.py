@@ -10,6 +10,7 @@ from tests.image_files import make_greeter, make_image
 from tests.image_keys import make_key
 from tests.unit.cli.runner import Cli, StandingClock, allocation
 from tests.unit.sdk.fake_api import FakeApi, refusal
+from tests.web_images import WebServer
 
 DIGEST = "a" * 64
 
@@ -154,10 +155,16 @@ def test_an_image_is_signed_tested_pushed_and_pulled_as_files(api: FakeApi, cli:
     api.on("GET", "/images/one", {**about, "digest": "e" * 64})
     changed = cli("uenv", "pull", "greeter", "other.squashfs")
     assert (changed.code, (cli.folder / "other.squashfs").exists()) == (1, False)
-    api.on("GET", "/images/one", {**about, "source": "https://host.example/blob"})
-    assert "not kept in a directory" in cli("uenv", "pull", "greeter", "x").err
+    with WebServer(site) as web:
+        api.on("GET", "/images/one", {**about, "source": f"{web.url}/greeter/1.0/v1.squashfs"})
+        assert cli("uenv", "pull", "greeter", "x").code == 0
+    assert (cli.folder / "x").read_bytes() == own.read_bytes()
+    away = cli("uenv", "pull", "greeter", "y")
+    assert (away.code, "cannot copy http://" in away.err) == (1, True)
     api.on("GET", "/images", {"items": []})
-    assert "keeps no images in a directory" in cli("uenv", "push", "own.squashfs", "a/1:b").err
+    refused = cli("uenv", "push", "own.squashfs", "a/1:b")
+    assert "keeps no images in a directory" in refused.err
+    assert "oras push HOST/PREFIX/a/1:b own.squashfs:application/x-squashfs" in refused.err
 
 
 def test_mistakes_with_files_of_images_are_named(api: FakeApi, cli: Cli, tmp_path: Path) -> None:

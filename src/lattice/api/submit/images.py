@@ -133,7 +133,9 @@ async def _ask(context: Context, field: str, reference: ImageReference) -> Found
     try:
         return await registry.resolve(reference)
     except RegistryUnavailable as problem:
-        raise ApiError("unavailable", f"{field}: {problem}", hint=problem.hint or "try again later") from None
+        # A folder of the site is back in a moment; a registry elsewhere may be down for long, and a caller must not wait for it.
+        code = "unavailable" if registry.directory else "conflict"
+        raise ApiError(code, f"{field}: {problem}", hint=problem.hint or "try again later") from None
     except RegistryError as problem:
         raise BadField(field, str(problem), hint=problem.hint) from None
 

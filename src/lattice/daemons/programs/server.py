@@ -413,7 +413,7 @@ async def _serve(
             _leave(0)  # nothing was served yet, so nothing can be lost
         starting.result()
     except (
-        *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
+        *(ConfigError, ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
         *(BackupError, AuditError),
         *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
     ) as error:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -22,6 +23,9 @@ from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.audit import AuditError
 from lattice.ports.site.images import ContainerRegistries, ImageRegistry
 from lattice.ports.site.submit_filter import FilterFailed, SubmitFilter
+
+if TYPE_CHECKING:
+    from lattice.integrations.registry.transport import Login, Transport
 
 KEY_FILE = "audit.key"
 
@@ -60,12 +64,33 @@ def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
 
 def image_registry(config: ServerConfig) -> ImageRegistry | None:
     """The site's images, if it keeps any. Raises ConfigError."""
-    directory = config.images.directory
+    directory, url = config.images.directory, config.images.url
+    keys = tuple(_image_key(path) for path in config.images.keys)
+    if directory and url:
+        raise ConfigError("images: give either `directory` or `url`")
+    if url:
+        return _remote_images(config, url, keys)
     if not directory:
         return None
     if not os.path.isabs(directory):
         raise ConfigError(f"images.directory: {directory} is not an absolute path")
-    return DirectoryRegistry(Path(directory), tuple(_image_key(path) for path in config.images.keys))
+    return DirectoryRegistry(Path(directory), keys)
+
+
+def _remote_images(config: ServerConfig, url: str, keys: tuple[PublicKey, ...]) -> ImageRegistry:
+    from lattice.integrations.registry.images import OciImages
+    from lattice.integrations.registry.transport import is_loopback
+    from lattice.integrations.registry.web import WebImages
+
+    transport = _transport(config)
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme == "oci":
+        plain_http = any(each.plain_http for each in config.images.registries if each.host == host)
+        return OciImages(transport, host, path, plain_http=plain_http, keys=keys)
+    if scheme == "http" and not is_loopback(host):
+        raise ConfigError(f"images.url: {url} can be read and changed on its way; use https")
+    return WebImages(transport, url, keys)
 
 
 def _image_key(path: str) -> PublicKey:
@@ -85,9 +110,16 @@ def container_registries(config: ServerConfig) -> ContainerRegistries | None:
     if not sections:
         return None
     from lattice.integrations.registry.remote import RemoteRegistries
+
+    hosts = [each.host for each in sections]
+    keys = tuple(_image_key(path) for path in config.images.keys)
+    return RemoteRegistries(_transport(config), hosts, [each.host for each in sections if each.plain_http], keys)
+
+
+def _transport(config: ServerConfig) -> "Transport":
     from lattice.integrations.registry.transport import HttpFailed, Login, Transport
 
-    def login(section: RegistrySection) -> Login:
+    def login(section: RegistrySection) -> "Login":
         def password() -> str:
             key = f"images.registries.{section.host}.password"
             try:
@@ -97,9 +129,7 @@ def container_registries(config: ServerConfig) -> ContainerRegistries | None:
 
         return Login(section.username, password)
 
-    logins = {each.host: login(each) for each in sections if each.username}
-    hosts = [each.host for each in sections]
-    return RemoteRegistries(Transport(logins), hosts, [each.host for each in sections if each.plain_http])
+    return Transport({each.host: login(each) for each in config.images.registries if each.username})
 
 
 def submit_filter(config: ServerConfig) -> SubmitFilter | None:

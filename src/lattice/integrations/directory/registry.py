@@ -6,12 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lattice.images.metadata import ImageMetadata, near, read_metadata
+from lattice.images.metadata import ImageMetadata, read_metadata
 from lattice.images.references import ImageReference
 from lattice.images.signatures import MAX_FILE, BadSignature, PublicKey, signer_of
 from lattice.images.signatures import SUFFIX as SIGNATURE
 from lattice.images.squashfs import BadImage
-from lattice.ports.site.images import FoundImage, ListedImage, RegistryUnavailable, UnknownImage, UnusableImage
+from lattice.integrations.directory.choosing import choose_image
+from lattice.ports.site.images import FoundImage, ListedImage, RegistryUnavailable, UnusableImage
 
 SUFFIX = ".squashfs"
 
@@ -38,29 +39,15 @@ class DirectoryRegistry:
         return await asyncio.to_thread(self._list)
 
     def _resolve(self, reference: ImageReference) -> FoundImage:
-        images = self._list()
-        if reference.name:
-            fits = [each for each in images if _is_meant(reference, each)]
-            if len(fits) > 1:
-                several = ", ".join(each.label for each in fits[:12])
-                raise UnknownImage(f'"{reference.label}" may mean several images', f"write one of {several}")
-        else:
-            fits = [each for each in images if self._look(each)[0] == reference.digest]
-        if not fits:
-            raise UnknownImage(
-                f'unknown image "{reference.label}"',
-                near(reference.label, [each.label for each in images], "images"),
-            )
-        digest, metadata = self._look(fits[0])
-        if reference.digest and digest != reference.digest:
-            raise UnknownImage(f"{reference.label} has the digest sha256:{digest} now, not sha256:{reference.digest}")
+        image = choose_image(reference, self._list(), lambda each: self._look(each)[0])
+        digest, metadata = self._look(image)
         return FoundImage(
-            label=fits[0].label,
+            label=image.label,
             digest=digest,
-            size=fits[0].size,
-            source=str(self._path(fits[0])),
+            size=image.size,
+            source=str(self._path(image)),
             metadata=metadata,
-            signed_by=self._signer(fits[0], digest),
+            signed_by=self._signer(image, digest),
         )
 
     def _signer(self, image: ListedImage, digest: str) -> str:
@@ -107,7 +94,3 @@ class DirectoryRegistry:
             raise RegistryUnavailable(f"cannot read image {image.label}: {error.strerror}") from error
         except BadImage as error:
             raise UnusableImage(f"cannot use image {image.label}: {error}") from error
-
-
-def _is_meant(wanted: ImageReference, image: ListedImage) -> bool:
-    return image.name == wanted.name and wanted.version in ("", image.version) and wanted.tag in ("", image.tag)

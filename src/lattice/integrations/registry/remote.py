@@ -3,9 +3,10 @@
 import asyncio
 import hashlib
 import platform
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 import msgspec
 
@@ -22,7 +23,9 @@ from lattice.images.oci import (
     parse_manifest,
     platform_of,
 )
+from lattice.images.signatures import PublicKey
 from lattice.images.squashfs import BadImage
+from lattice.integrations.registry.signed import signer_in
 from lattice.integrations.registry.transport import HttpFailed, Transport, is_loopback
 from lattice.ports.site.images import FoundImage, RegistryUnavailable, UnknownImage, UnusableImage
 
@@ -30,6 +33,7 @@ ACCEPT = ", ".join(sorted(MANIFEST_TYPES | INDEX_TYPES))
 CONCURRENCY = 8
 MAX_TAGS = 1000
 OCI = "oci"
+_NEXT = re.compile(r'<([^>]*)>; *rel="?next"?')
 
 
 class RepositoryClient:
@@ -52,6 +56,24 @@ class RepositoryClient:
         except BadImage as error:
             raise UnusableImage(f"cannot use {self._label(wanted)}: {error}") from error
 
+    def find_document(self, tag: str) -> bytes | None:
+        """What lies under the tag, None where nothing does. Raises RegistryUnavailable."""
+        try:
+            return self._document(tag, hints=False)[1]
+        except UnknownImage:
+            return None
+
+    def small_blob(self, digest: str, most: int) -> bytes:
+        """Raises RegistryUnavailable."""
+        url = f"{self.url}/blobs/sha256:{digest}"
+        try:
+            with self._transport.get(url) as answer:
+                if answer.status != 200:
+                    raise RegistryUnavailable(f"the registry {self._host} answered with HTTP {answer.status}")
+                return answer.body(most)
+        except HttpFailed as error:
+            raise RegistryUnavailable(f"the registry {error}", "try again later") from error
+
     def tags(self) -> list[str]:
         with_names = self._answer(f"{self.url}/tags/list?n={MAX_TAGS}")
         return sorted(str(each) for each in (with_names.get("tags") or [])[:MAX_TAGS])
@@ -59,7 +81,7 @@ class RepositoryClient:
     def _label(self, wanted: str) -> str:
         return f"{self._host}/{self._name}{'@' if wanted.startswith('sha256:') else ':'}{wanted}"
 
-    def _document(self, wanted: str) -> tuple[str, bytes]:
+    def _document(self, wanted: str, *, hints: bool = True) -> tuple[str, bytes]:
         label = self._label(wanted)
         try:
             with self._transport.get(f"{self.url}/manifests/{quote(wanted, safe=':')}", {"Accept": ACCEPT}) as answer:
@@ -68,7 +90,7 @@ class RepositoryClient:
         except HttpFailed as error:
             raise RegistryUnavailable(f"the registry {error}", "try again later") from error
         if status == 404:
-            raise UnknownImage(f'unknown image "{label}"', self._tags_hint(wanted))
+            raise UnknownImage(f'unknown image "{label}"', self._tags_hint(wanted) if hints else "")
         if status in (401, 403):
             raise UnknownImage(
                 f"the registry {self._host} does not let this cluster read {self._name}",
@@ -93,6 +115,11 @@ class RepositoryClient:
 
 def read_object(transport: Transport, url: str, most: int = MAX_DOCUMENT) -> dict[str, Any]:
     """A JSON object. Raises UnknownImage where there is none, RegistryUnavailable otherwise."""
+    return read_page(transport, url, most)[0]
+
+
+def read_page(transport: Transport, url: str, most: int = MAX_DOCUMENT) -> tuple[dict[str, Any], str]:
+    """The same, and where the list continues; empty = nowhere."""
     try:
         with transport.get(url) as answer:
             if answer.status == 404:
@@ -100,11 +127,12 @@ def read_object(transport: Transport, url: str, most: int = MAX_DOCUMENT) -> dic
             if answer.status != 200:
                 raise RegistryUnavailable(f"the registry answered with HTTP {answer.status}", "try again later")
             told = msgspec.json.decode(answer.body(most))
+            link = _NEXT.match(answer.header("Link"))
     except HttpFailed as error:
         raise RegistryUnavailable(f"the registry {error}", "try again later") from error
     except msgspec.DecodeError as error:
         raise RegistryUnavailable("the registry's answer is not understood") from error
-    return told if isinstance(told, dict) else {}
+    return told if isinstance(told, dict) else {}, urljoin(url, link[1]) if link else ""
 
 
 def base_url(host: str, *, plain_http: bool) -> str:
@@ -115,10 +143,17 @@ def base_url(host: str, *, plain_http: bool) -> str:
 class RemoteRegistries:
     """Implements `ContainerRegistries`: those that the site allows, by host."""
 
-    def __init__(self, transport: Transport, hosts: Collection[str], plain_http: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        hosts: Collection[str],
+        plain_http: Collection[str] = (),
+        keys: Sequence[PublicKey] = (),
+    ) -> None:
         self._transport = transport
         self._hosts = frozenset(hosts)
         self._plain_http = frozenset(plain_http)
+        self._keys = keys
         self._free = asyncio.Semaphore(CONCURRENCY)
 
     async def resolve(self, reference: ContainerReference) -> FoundImage:
@@ -136,5 +171,11 @@ class RemoteRegistries:
         wanted = f"sha256:{reference.digest}" if reference.digest else reference.tag
         digest, manifest = client.manifest(wanted)
         return FoundImage(
-            label=reference.label, digest=digest, size=manifest.size, source=client.url, metadata=None, kind=OCI
+            label=reference.label,
+            digest=digest,
+            size=manifest.size,
+            source=client.url,
+            metadata=None,
+            signed_by=signer_in(client, digest, reference.label, self._keys),
+            kind=OCI,
         )

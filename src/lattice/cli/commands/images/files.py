@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 from dataclasses import dataclass
+from typing import IO, cast
 
 from lattice.cli.command import Command
 from lattice.cli.commands.images.uenv import is_path
@@ -19,6 +20,7 @@ from lattice.images.references import BadReference, ImageReference, parse_images
 from lattice.images.signatures import SUFFIX, BadKey, sign
 
 CHUNK = 1 << 20
+TIMEOUT_S = 60.0  # without a byte of a registry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +56,14 @@ def run_pull(options: Options, context: Context) -> int:
     if is_path(options.image):
         raise UsageError(f"{options.image} is a file already", hint="name an image of the site: `lattice uenv list`")
     found = context.client.get_image(options.image)
-    if not found.source.startswith("/"):
-        raise CommandError(f"{found.image} is not kept in a directory", exit_code=REFUSED)
     name = found.image.replace("/", "-").replace(":", "-") + ".squashfs"
     target = absolute(options.file or name, context.process.directory())
     digest = _copy(found.source, target, force=options.force)
     if digest != found.digest:
         os.unlink(target)
         raise CommandError(f"{found.source} has other bytes than the server saw; try again", exit_code=REFUSED)
-    _copy_signature(found.source, target)
+    if found.source.startswith("/"):
+        _copy_signature(found.source, target)
     if not structured(context, {"file": target, "digest": digest, "size": found.size}):
         context.say(f"{target}: {found.image}, {bytes_text(found.size)}")
     return OK
@@ -78,7 +79,12 @@ def run_push(options: Options, context: Context) -> int:
         )
     directory = context.client.list_images().directory
     if not directory:
-        raise CommandError("this cluster keeps no images in a directory", exit_code=REFUSED)
+        raise CommandError(
+            "this cluster keeps no images in a directory",
+            hint=f"where it has a registry: oras push HOST/PREFIX/{reference.name}/{reference.version}:{reference.tag} "
+            f"{options.file}:application/x-squashfs",
+            exit_code=REFUSED,
+        )
     folder = os.path.join(directory, reference.name, reference.version)
     target = os.path.join(folder, f"{reference.tag}.squashfs")
     try:
@@ -164,7 +170,7 @@ def _copy(source: str, target: str, *, force: bool) -> str:
     draft = f"{target}.{os.getpid()}.part"
     hashed = hashlib.sha256()
     try:
-        with open(source, "rb") as file, open(draft, "xb") as out:
+        with _opened(source) as file, open(draft, "xb") as out:
             while piece := file.read(CHUNK):
                 hashed.update(piece)
                 out.write(piece)
@@ -175,8 +181,18 @@ def _copy(source: str, target: str, *, force: bool) -> str:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(draft)
-        raise CommandError(f"cannot copy {source} to {target}: {error.strerror}", exit_code=REFUSED) from None
+        why = error.strerror or getattr(error, "reason", "") or error
+        raise CommandError(f"cannot copy {source} to {target}: {why}", exit_code=REFUSED) from None
     return hashed.hexdigest()
+
+
+def _opened(source: str) -> IO[bytes]:
+    """A file, or what a registry gives to everybody. Raises OSError."""
+    if not source.startswith(("http://", "https://")):
+        return open(source, "rb")
+    from urllib.request import urlopen
+
+    return cast("IO[bytes]", urlopen(source, timeout=TIMEOUT_S))  # noqa: S310 - http and https alone
 
 
 def _copy_signature(source: str, target: str) -> None:
