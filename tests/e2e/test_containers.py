@@ -69,6 +69,7 @@ def slow(place: Path) -> Iterator[SlowRegistry]:
 def cluster(place: Path, home: Path, registry: RegistryProcess, slow: SlowRegistry) -> Iterator[LocalCluster]:
     (place / "cluster").mkdir()
     (place / "cluster").chmod(0o755)
+    (place / "cluster" / "agents").mkdir(mode=0o711)  # as the directory of an agent is that systemd starts
     settings = {
         "images.registries": json.dumps([{"host": registry.host}, {"host": slow.host}]),
         "data.tiers.warm": json.dumps([{"url": f"file://{place}/warm"}]),
@@ -134,6 +135,26 @@ def test_work_runs_inside_the_image_as_the_user(cluster: LocalCluster, home: Pat
     uid = pwd.getpwnam(USER).pw_uid
     assert said.splitlines() == ["tool of image", str(uid), USER, str(home), str(home)]
     assert (home / "made").stat().st_uid == uid
+    check_nothing_is_left(place)
+
+
+def test_our_commands_work_in_an_image_without_python(
+    cluster: LocalCluster, home: Path, layout: Path, place: Path
+) -> None:
+    cluster.cli("compat-aliases")
+    cluster.kill("agent", "n1")  # which looks for them when it starts
+    cluster.kill("agent", "n2")
+    for node in ("n1", "n2"):
+        cluster.wait_node(node, "Ready")
+    script = (
+        "ls /usr/bin/python3 /lib 2>&1; lattice launch -n 1 echo launched; srun -n 1 id -un;"
+        " squeue -h -o %T; sbatch --parsable --wrap true; lattice status $LATTICE_ALLOC_ID -q"
+    )
+    said = inside(cluster, home, layout, script).splitlines()
+    assert [line.rpartition(": ")[2] for line in said[:2]] == ["No such file or directory"] * 2
+    assert said[2:5] == ["launched", USER, "RUNNING"]
+    assert cluster.wait_end(said[5])["state"] == "Completed"
+    assert len(said) == 7
     check_nothing_is_left(place)
 
 

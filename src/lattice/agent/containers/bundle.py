@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.containers.commands import NO_COMMANDS, NODE, Commands
 from lattice.agent.containers.holder import WORK, Source
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.layouts import Unpacked
@@ -66,6 +67,7 @@ def make_bundle(
     own_mounts: Sequence[Mapping[str, object]],
     hooks: Hooks,
     name: str,
+    commands: Commands = NO_COMMANDS,
 ) -> Bundle:
     """`own_mounts` is what the run sees instead of the node's /tmp and /dev/shm, where it has such, and its data."""
     work = folder / WORK
@@ -89,6 +91,9 @@ def make_bundle(
             sources.append(Source(str(each["source"])))
     # Last: the script and the token lie there, and nothing may hide them.
     mounts.append(_bind(str(state_dir), str(state_dir), "rro"))
+    if commands.folder:
+        mounts += [_bind(each, f"{NODE}{each}", "ro") for each in commands.places]
+        mounts.append(_bind(commands.folder, commands.target, "ro"))
     config: dict[str, object] = {
         "ociVersion": "1.0.2",
         "process": {

@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 
 from lattice.agent.containers.bundle import container_environment, make_bundle
+from lattice.agent.containers.commands import Commands, make_commands
 from lattice.agent.containers.holder import CannotHold, Held, SourceRefused, hold
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.cache import CacheFull, FetchStopped, SourceFailed, WrongDigest
@@ -58,6 +59,7 @@ class NodeContainers:
         self._programs = programs
         self._held: dict[str, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._commands: Commands | None = None  # once a container needed them
 
     def features(self, mount_kinds: Collection[str]) -> set[str]:
         """What the node can offer, given what its shim understands."""
@@ -98,8 +100,11 @@ class NodeContainers:
         folder = Path(str(request["dir"])) / FOLDER
         own = cast("list[Mapping[str, object]]", request.get("mounts") or [])
         name = f"{order.key}.{request.get('step', '')}".rstrip(".")
+        if self._commands is None:
+            self._commands = await asyncio.to_thread(make_commands, self._state_dir, self._programs)
+        hooks, commands = self._settings.hooks, self._commands
         bundle = await asyncio.to_thread(
-            make_bundle, folder, container, about, person, cwd, self._state_dir, own, self._settings.hooks, name
+            make_bundle, folder, container, about, person, cwd, self._state_dir, own, hooks, name, commands
         )
         await asyncio.to_thread(_write, folder, bundle.config, bundle.files)
         rights = (person.uid, person.gid, person.groups)
