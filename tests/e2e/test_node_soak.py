@@ -11,10 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from tests.image_files import make_greeter
+from tests.oci_files import busybox_layer, make_layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.soak]
 
@@ -33,6 +36,17 @@ WORK = (
     "setsid sleep 300 & sleep 0.2",
     "echo x > /tmp/mine; dd if=/dev/zero of=$LATTICE_SCRATCH/f bs=1M count=1; exit 3",
 )
+
+
+def work_of(source: random.Random, layout: str) -> dict[str, Any]:
+    """What work has: the file system of the node, with a uenv, or that of a container; one in four has both nodes.
+
+    The second one runs no script, and is prepared and cleared all the same.
+    """
+    nodes = 2 if source.random() < 0.25 else 1
+    more = source.choice(({}, {"uenv": "greeter/1.0:v1", "view": "default"}, {"image": layout}))
+    resources = {"nodes": nodes, "cpus": 1, "memory": "64M"}
+    return {"resources": resources, "lifecycle": {"walltime": "60s"}, **more}
 
 
 def program(folder: Path, name: str, odds: int) -> str:
@@ -87,6 +101,9 @@ def processes(cluster: LocalCluster) -> list[int]:
             mine = any(
                 each.startswith(b"LATTICE_API_URL=") and cluster.api_url.encode() in each for each in environment
             )
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            if any(each.startswith(bytes(cluster.directory)) and each.endswith(b"/container") for each in arguments):
+                found.append(int(entry.name))  # makes a container, or holds it until the shim has it
             if mine and any(each.startswith(b"LATTICE_ALLOC_ID=") for each in environment):
                 found.append(int(entry.name))
     return found
@@ -110,17 +127,14 @@ def test_nothing_is_left_of_work_whose_agents_and_shims_are_killed(place: Path) 
     arguments += ["--prologue", program(place, "prologue", 12), "--epilogue", program(place, "epilogue", 12)]
     with LocalCluster(nodes=len(NODES), arguments=arguments, directory=place / "cluster") as cluster:
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
+        make_greeter(cluster.directory / "images" / "greeter" / "1.0" / "v1.squashfs")
+        layout = f"oci:{place / 'layout'}:v1@sha256:{make_layout(place / 'layout', [busybox_layer()])}"
         launches: list[subprocess.Popen[bytes]] = []
         open_ids: set[str] = set()
         starts = 0
         while starts < STARTS and time.monotonic() < until:
             while len(open_ids) < CONCURRENCY:
-                # One in four on both nodes: the second one runs no script, and is prepared and cleared all the same.
-                nodes = 2 if source.random() < 0.25 else 1
-                resources = {"nodes": nodes, "cpus": 1, "memory": "64M"}
-                open_ids.add(
-                    cluster.submit(source.choice(WORK), resources=resources, lifecycle={"walltime": "60s"})["id"]
-                )
+                open_ids.add(cluster.submit(source.choice(WORK), **work_of(source, layout))["id"])
                 starts += 1
             deed = source.random()
             victim, node = source.choice(sorted(open_ids)), source.choice(NODES)

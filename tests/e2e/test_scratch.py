@@ -1,13 +1,19 @@
 """Temporary files of runs that share a node: each has its own, and nothing of them is left."""
 
+import contextlib
 import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
+from lattice_sdk import Client, Submission
+from lattice_sdk.models.records import ResourceRequest
 from tests.conftest import require_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
@@ -89,3 +95,62 @@ def test_scratch_of_a_size_is_full_at_that_size_and_gone_afterwards(cluster: Loc
     eventually(is_detached, "the loop device to go")
     huge = cluster.cli("submit", "--scratch=1M", "--", "true", check=False)
     assert (huge.returncode != 0, "from 16 to" in huge.stderr) == (True, True)
+
+
+USERS = ("lattice-cora", "lattice-dirk")
+
+
+@pytest.fixture
+def tokens(cluster: LocalCluster) -> Iterator[list[str]]:
+    """Of two accounts of this machine."""
+    require_program("useradd")
+    for user in USERS:
+        subprocess.run(["useradd", "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh", user], check=True)
+    secret, now = (cluster.directory / "secret").read_bytes().strip(), int(time.time())
+    yield [
+        sign_token(secret, user=user, tenants=["default"], scope="", issued_at_s=now, lifetime_s=600) for user in USERS
+    ]
+    for user in USERS:
+        subprocess.run(["userdel", user], check=True)
+
+
+def test_another_user_reads_neither_scratch_nor_temporary_files_nor_environment(
+    cluster: LocalCluster, place: Path, tokens: list[str]
+) -> None:
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(cluster.api_url, token=token, retry_for=30)) for token in tokens]
+        check_nothing_is_read(cluster, place, clients)
+
+
+def check_nothing_is_read(cluster: LocalCluster, place: Path, clients: list[Client]) -> None:
+    share = ResourceRequest(nodes=1, cpus=1, memory="128M")
+    write = (
+        "umask 0; for d in /tmp /dev/shm $LATTICE_SCRATCH; do echo key=$SECRET > $d/own; done; echo $$; exec sleep 300"
+    )
+    first = clients[0].submit(
+        Submission(entrypoint=["sh", "-c", write], environment={"SECRET": "4711"}, resources=share, cwd="/")
+    )
+    cluster.wait_state(first.id, "Running")
+    pid = int(eventually(lambda: cluster.logs(first.id) or None, "the first run to write"))
+    scratch = place / "scratch" / "n1" / f"{first.number}.1"
+    assert (scratch / "own").read_text() == "key=4711\n"
+    own = f"/proc/{pid}"
+    tries = [
+        f"{scratch}/own",
+        f"{scratch}/tmp/own",
+        f"{own}/environ",
+        f"{own}/root/tmp/own",
+        f"{own}/cwd/x",
+        "/tmp/own",
+    ]
+    look = f"cat {' '.join(tries)} /dev/shm/own /scratch/local/*/own; ls {scratch} {own}/root/dev/shm; kill -0 {pid}; echo done"
+    second = clients[1].submit(Submission(entrypoint=["sh", "-c", f"({look}) 2>&1"], resources=share, cwd="/"))
+    assert clients[1].wait(second.id, timeout=60).state == "Completed"
+    said = cluster.logs(second.id)
+    assert said.endswith("done\n")
+    assert "4711" not in said
+    assert "own" not in [line.strip() for line in said.splitlines()], said
+    assert said.count("Permission denied") >= 6, said
+    clients[0].cancel(first.id)
+    clients[0].wait(first.id, timeout=60)
+    assert not scratch.exists()
