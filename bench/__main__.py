@@ -26,6 +26,7 @@ from bench.forwarding import forwarding, starts_beside_tunnel
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.hostile import endless_heads, half_sent, longest_hold
+from bench.images import image_arrival, image_speed, image_start_latency
 from bench.instances import reactive_evaluation, service_instances, service_registry
 from bench.launching import launch_command
 from bench.listing import squeue_command
@@ -37,7 +38,7 @@ from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
 from bench.replaying import replay_lending, replay_preempting, replay_quality, replay_speed
 from bench.restarting import recovery, restart
-from bench.running import share_start_latency, short_rate, start_latency
+from bench.running import confined_rate, share_start_latency, short_rate, start_latency
 from bench.services import service_gateway
 from bench.slurm import sbatch_command
 from bench.staging import staging, staging_server
@@ -61,6 +62,10 @@ MEASUREMENTS: dict[str, Measure] = {
     "start-latency": start_latency,
     "share-start": share_start_latency,
     "short-rate": short_rate,
+    "confined-rate": confined_rate,
+    "image-start": image_start_latency,
+    "image-speed": image_speed,
+    "image-arrival": image_arrival,
     "forwarding": forwarding,
     "start-beside-tunnel": starts_beside_tunnel,
     "staging": staging,

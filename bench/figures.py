@@ -35,6 +35,15 @@ FIGURES = (
     Figure("start_p50_ms", "submission sent to process started, idle cluster, p50", "ms", 100, 50),
     Figure("start_p99_ms", "submission sent to process started, idle cluster, p99", "ms", 300),
     Figure("share_start_p50_ms", "the same for a share of a node with all limits, p50", "ms", 30, 15),
+    Figure("uenv_start_p50_ms", "the same in a uenv that the node has in its cache, p50", "ms", 60, 35),
+    Figure("container_start_p50_ms", "the same in a container that the node has in its cache, p50", "ms", 150, 90),
+    Figure("uenv_cpu_ratio", "CPU-bound program in a uenv: processor time against the bare node", "x", 1.01),
+    Figure("container_cpu_ratio", "the same in a container", "x", 1.01),
+    Figure(
+        "image_arrival_s", "uenv of 1 GB, registry on this machine: submission to a process that sees it", "s", 8, 4
+    ),
+    Figure("confined_rate", "500 allocations of `true` with all limits on 4 nodes", "/s", 75, 200, at_least=True),
+    Figure("confined_ratio", "the same against such without limits", "x", 0.9, 1.0, at_least=True),
     Figure("short_rate", "500 one-node allocations of `true` on 4 nodes", "/s", 150, 300, at_least=True),
     Figure("forward_mb_s", "200 MB through `lattice forward`", "MB/s", 100, 300, at_least=True),
     Figure("start_beside_tunnel", "submission to process p99 beside a forward at full speed, times idle", "x", 3, 1.5),

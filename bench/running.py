@@ -1,5 +1,7 @@
 """How fast work starts on an idle cluster, and how many short allocations end per second."""
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +14,12 @@ from lattice_sdk.models.records import ResourceRequest
 STARTS = 60
 SHORT = 500
 SUBMITTERS = 4
+# In a mount namespace of its own; what a pure v2 machine limits, it limits all the same.
+_WITHOUT_GROUPS = """
+for each in $(awk '$3 == "cgroup" {print $2}' /proc/mounts); do umount -l "$each"; done
+exec "$0" -c "$1"
+"""
+_UNLIMITED = "from bench.running import unlimited_rate; print(unlimited_rate())"
 
 
 def start_latency() -> dict[str, float]:
@@ -45,24 +53,47 @@ def _one_start(cluster: LocalCluster, client: Client, count: int, resources: Res
 def short_rate() -> dict[str, float]:
     """From the first submission to the last end, four submitters at once."""
     with start_cluster(nodes=4) as cluster:
-        begun = time.perf_counter()
-        threads = [threading.Thread(target=_submit_share, args=(cluster,)) for _ in range(SUBMITTERS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        _wait_all_ended(cluster)
-        took = time.perf_counter() - begun
-        counts = cluster.get("/allocations/count?all=true")["states"]
-        if counts.get("Completed") != SHORT:
-            raise AssertionError(f"not all completed: {counts}")
-    return {"short_rate": SHORT / took}
+        return {"short_rate": _rate(cluster, None)}
 
 
-def _submit_share(cluster: LocalCluster) -> None:
+def confined_rate() -> dict[str, float]:
+    """The same for shares under all limits, one at a time on each node, and how that compares with whole nodes without any."""
+    with start_cluster(nodes=4) as cluster:
+        if any("confined" not in node["features"] for node in cluster.nodes().values()):
+            raise AssertionError("these nodes do not enforce every limit: run this as root, with control groups")
+        cluster.put("/vclusters/default", {"node_sharing": "shared"})
+        memory_mb = min(node["memory_mb"] for node in cluster.nodes().values())
+        confined = _rate(cluster, ResourceRequest(cpus=1, memory=f"{memory_mb * 3 // 5}M"))
+    words = ["unshare", "-m", "--propagation", "private", "sh", "-c", _WITHOUT_GROUPS, sys.executable, _UNLIMITED]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
+    return {"confined_rate": confined, "confined_ratio": confined / float(done.stdout)}
+
+
+def unlimited_rate() -> float:
+    """Whole nodes, on a machine that shows no v1 hierarchy: processes are tracked, and nothing is limited."""
+    with start_cluster(nodes=4) as cluster:
+        return _rate(cluster, None)
+
+
+def _rate(cluster: LocalCluster, resources: ResourceRequest | None) -> float:
+    begun = time.perf_counter()
+    threads = [threading.Thread(target=_submit_share, args=(cluster, resources)) for _ in range(SUBMITTERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    _wait_all_ended(cluster)
+    took = time.perf_counter() - begun
+    counts = cluster.get("/allocations/count?all=true")["states"]
+    if counts.get("Completed") != SHORT:
+        raise AssertionError(f"not all completed: {counts}")
+    return SHORT / took
+
+
+def _submit_share(cluster: LocalCluster, resources: ResourceRequest | None) -> None:
     with client_of(cluster) as client:
         for _ in range(SHORT // SUBMITTERS):
-            client.submit(Submission(entrypoint=["true"]))
+            client.submit(Submission(entrypoint=["true"], resources=resources or ResourceRequest()))
 
 
 def _wait_all_ended(cluster: LocalCluster) -> None:
