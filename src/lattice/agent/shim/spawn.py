@@ -21,6 +21,7 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.confinement.memory_policy import set_policy
 from lattice.agent.shim.confinement.seal import drop_capabilities, seal
+from lattice.agent.shim.hierarchies import read_figure, write_text
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Loop
 from lattice.agent.shim.namespace import enter_namespace
@@ -41,6 +42,7 @@ _NO_SIGNALS = bytes(128)  # a sigset_t
 _ALL_SIGNALS = b"\xff" * 128
 
 EXIT_NOT_STARTED = 127
+OOM_SCORE = "/proc/self/oom_score_adj"
 # Of a file's name in the report of a failure.
 MAX_PATH = 100
 SPARE_DESCRIPTORS = 64
@@ -49,10 +51,10 @@ DESCRIPTORS_PER_RUN = 9
 
 
 class Inheritance:
-    """What the shim changed for itself and takes back in its children: the soft limit of
-    descriptors and the signals that are handled or ignored."""
+    """What the shim has for itself and takes back in its children: the soft limit of descriptors, the signals that are
+    handled or ignored, and the protection from the kernel when memory runs out, which the agent's unit gives."""
 
-    __slots__ = ("_files", "_signals")
+    __slots__ = ("_files", "_is_protected", "_signals")
 
     def __init__(self) -> None:
         """Call once, after the shim's own handlers are in place."""
@@ -60,6 +62,7 @@ class Inheritance:
         hard = self._files[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
+        self._is_protected = read_figure(OOM_SCORE) < 0
 
     def check_room(self, runs: int) -> None:
         """OSError when the runs could together need more descriptors than are available: what has
@@ -76,6 +79,11 @@ class Inheritance:
             raise OSError(errno.EMFILE, "this node has too many runs open")
         os.set_blocking(reader, False)
         return reader, writer
+
+    def expose(self) -> None:
+        """The kernel may choose the process before the daemons of the machine. Before it sees another file system."""
+        if self._is_protected:
+            write_text(OOM_SCORE, "0")
 
     def restore(self) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
@@ -224,6 +232,8 @@ def _become(
     stage, code = "session", 0
     try:
         os.setsid()
+        stage = "memory protection"
+        inheritance.expose()
         stage = "cgroup"
         for path in join_files:
             # As root, so before the credentials go.
