@@ -1,21 +1,19 @@
-"""The release before beside this one: its sources from the history, and programs that run either, process by process.
+"""The release before beside this one: its recorded wheels, and programs that run either, process by process.
 
 The supervisor of a local cluster restarts what ended. Its programs are small scripts here: each looks up which release its server or
 node is to run. So a release is replaced as a package is, and every argument comes from the release that the cluster began with.
 """
 
-import io
 import site
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
-import pytest
+from tests.upgrades.wheels import unpack_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
-BEFORE_COMMIT = "911972a"
 BEFORE, NOW = "0.1.0", "0.2.0"
+RECORDED = ROOT / "tests" / "upgrades" / "0.1.0-911972a"
 _PROGRAM = """\
 #!/bin/bash
 role={role}; name=server; last=
@@ -46,8 +44,8 @@ class TwoReleases:
         sources = folder / "sources"
         sources.mkdir(parents=True)
         (folder / "wanted").mkdir()
-        _unpack(sources)
-        self._environment(BEFORE, [sources / "src", sources / "sdk" / "src"])
+        unpack_wheels(RECORDED, sources)
+        self._environment(BEFORE, [sources])
         self._environment(NOW, [ROOT / "src", ROOT / "sdk" / "src"])
         for name, module in (("lattice", "lattice.cli.main"), ("lattice-supervisor", "lattice.daemons.supervisor")):
             path = folder / BEFORE / "bin" / name
@@ -69,21 +67,8 @@ class TwoReleases:
         (packages,) = place.glob("lib/python*/site-packages")
         # The sources of the release, then the components of this environment, without what its own .pth files add.
         (packages / "release.pth").write_text("\n".join([*map(str, paths), *site.getsitepackages()]) + "\n")
-        if release == BEFORE:  # what an installation says of itself; this release's is among the components
-            for name in ("lattice", "lattice-sdk"):
-                about = packages / f"{name.replace('-', '_')}-{BEFORE}.dist-info"
-                about.mkdir()
-                (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {BEFORE}\n")
         for role, module in _MODULES[release].items():
             (place / f"lattice-{role}").write_text(_MAIN.format(role=role, module=module))
             program = place / "bin" / f"lattice-{role}"
             program.write_text(_PROGRAM.format(role=role, folder=self.folder, before=BEFORE))
             program.chmod(0o755)
-
-
-def _unpack(sources: Path) -> None:
-    made = subprocess.run(["git", "archive", BEFORE_COMMIT, "src", "sdk"], cwd=ROOT, capture_output=True, check=False)
-    if made.returncode:
-        pytest.fail(f"the history has no {BEFORE_COMMIT}, which release {BEFORE} was made of: fetch it whole")
-    with tarfile.open(fileobj=io.BytesIO(made.stdout)) as archive:
-        archive.extractall(sources, filter="data")

@@ -12,6 +12,7 @@ A recorded folder is never written again: it stands for the clusters, agents and
     audit/                             an export of the audit chain, its keys, an archived segment
     server.yaml server.json            every key of the configuration, and how it is read
     node/                              what an agent and its shim leave on a node, and say to each other
+    wheels/                            both wheels, to run its programs beside later ones
 """
 
 import asyncio
@@ -44,6 +45,7 @@ from tests.upgrades.node_files import record_node
 from tests.upgrades.replicas import NOW_MS, remove_locks, replica_of
 from tests.upgrades.schema import record_schema
 from tests.upgrades.walk import record_walk
+from tests.upgrades.wheels import record_wheels
 from tests.upgrades.wire_messages import record_messages
 
 HERE = Path(__file__).parent
@@ -144,6 +146,7 @@ async def record(target: Path) -> None:
     record_schema(target)
     record_configuration(target)
     await record_node(target)
+    record_wheels(target)
 
 
 async def record_cluster(target: Path) -> None:
