@@ -35,8 +35,10 @@ web-if-possible: venv
 web-tests: web-if-possible
 	@$(BIN)/python tools/web.py --optional --tests
 
-up: bytecode web-if-possible  ## start a local cluster in the background and wait until it is ready
-	@$(BIN)/lattice up --detach --nodes $(UP_NODES); status=$$?; \
+up: bytecode web-if-possible  ## start a local cluster in the background and wait until it is ready; SERVERS=3 for three servers
+	@case "$(SERVERS)" in ''|1) ;; *) tools/system-packages servers; command -v etcd >/dev/null || \
+	{ echo "up: several servers need etcd; install it with: sudo apt-get install etcd-server" >&2; exit 2; };; esac
+	@$(BIN)/lattice up --detach --nodes $(UP_NODES) $(if $(SERVERS),--servers $(SERVERS)); status=$$?; \
 	if [ $$status -eq 3 ]; then echo "already up"; exit 0; fi; exit $$status
 
 down:  ## stop the local cluster

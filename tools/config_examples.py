@@ -1,5 +1,7 @@
 """Writes src/lattice/config/examples, which `lattice-server --example-config` prints: every key, what it means, and its default.
 
+`config/` has the same files, and that of the agent, for people who look for them in the sources.
+
 Called by tools/reference.py.
 """
 
@@ -12,6 +14,8 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
 from lattice.config.schema import ServerConfig
+from lattice.daemons.agent.file import example as agent_example
+from lattice.daemons.programs.agent import build_parser
 from tools.code_reference import SOURCE, Comments, duration_text, is_duration, struct_of
 
 TARGET = SOURCE / "config" / "examples"
@@ -59,6 +63,11 @@ HEADS = {
 def files() -> dict[str, str]:
     """The examples by file name."""
     return {f"{name}.yaml": example(name, given) for name, given in (("minimal", MINIMAL), ("production", PRODUCTION))}
+
+
+def of_programs() -> dict[str, str]:
+    """What both programs print, by file name."""
+    return {**files(), "agent.yaml": agent_example(build_parser())}
 
 
 def example(name: str, given: Mapping[str, Any]) -> str:

@@ -46,6 +46,15 @@ USERS = """\
 if command -v systemd-sysusers >/dev/null; then systemd-sysusers lattice.conf; fi
 if command -v systemd-tmpfiles >/dev/null; then systemd-tmpfiles --create lattice.conf || true; fi
 """
+# A checkout, an environment made by hand, or a provision bundle: the two would overwrite each other.
+FOREIGN = f"""\
+#!/bin/sh
+set -e
+if [ "$1" = install ] && [ -e /{PREFIX} ] && ! dpkg -S /{PREFIX} >/dev/null 2>&1; then
+    echo "$DPKG_MAINTSCRIPT_PACKAGE: /{PREFIX} exists and belongs to no package; move it away, then install again" >&2
+    exit 2
+fi
+"""
 RELOAD = """\
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
@@ -186,6 +195,7 @@ def _write_scripts(name: str, control: Path) -> None:
         # Work goes on: the unit of the agent stops the agent alone.
         stop = f'if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now {UNITS[name]} || true; fi'
         before.insert(0, stop)
+    _write(control / "preinst", FOREIGN, 0o755)
     guard = 'if [ "$1" = configure ]; then'
     body = textwrap.indent("\n".join(after), "    ")
     _write(control / "postinst", f"#!/bin/sh\nset -e\n{guard}\n{body}\nfi\n", 0o755)

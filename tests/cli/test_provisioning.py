@@ -101,6 +101,25 @@ def test_a_damaged_bundle_installs_nothing(tmp_path: Path) -> None:
     assert not root.exists()
 
 
+@pytest.mark.usefixtures("as_root")
+def test_a_system_with_another_python_is_told_which_one_is_needed(tmp_path: Path) -> None:
+    place, root, token = bundle(tmp_path, "0.2.0"), tmp_path / "root", tmp_path / "token"
+    token.write_text("secret\n")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+        link = tarfile.TarInfo("lattice-agent-0.3.0/bin/python3")
+        link.type, link.linkname = tarfile.SYMTYPE, "/usr/bin/python3.99"
+        made.addfile(link)
+    (place / "lattice-agent.tar.gz").write_bytes(packed.getvalue())
+    sums = "find . -type f ! -name SHA256SUMS | xargs sha256sum > SHA256SUMS"
+    subprocess.run(["bash", "-c", sums], cwd=place, check=True)
+    words = ("--root", root, "--node", "n1", "--servers", "s1:50051", "--token-file", token)
+    done = run(place / "install-compute", *words)
+    assert done.returncode == 2
+    assert "needs /usr/bin/python3.99, which is not on this system" in done.stderr
+    assert list((root / "opt").glob("*lattice-agent*")) == []
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [

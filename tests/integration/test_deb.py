@@ -21,7 +21,8 @@ mount --bind root/srv/empty "root$2"
 exec chroot root bash -e -c "$3"
 """
 LIFE = """\
-dpkg -i /packages/*.deb >/dev/null
+mkdir /opt/lattice; dpkg -i /packages/lattice-cli_*.deb 2>&1 | grep -q 'belongs to no package; move it away' && echo refused
+rmdir /opt/lattice; dpkg -i /packages/*.deb >/dev/null
 test "$(readlink -f /usr/bin/lattice)" = /opt/lattice/bin/lattice
 export LATTICE_DIR=/srv/cluster
 lattice up --dir $LATTICE_DIR --nodes 2 --rest-port 0 --grpc-port 0 --detach >/dev/null
@@ -63,6 +64,11 @@ def test_packages_are_installed_upgraded_and_removed_around_work(tmp_path: Path)
         LIFE,
     ]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
-    assert done.stdout.split() == ["ran", "upgraded", "removed", "/usr/share/man/man1/lattice-submit.1.gz", "purged"], (
-        done.stderr
-    )
+    assert done.stdout.split() == [
+        "refused",
+        "ran",
+        "upgraded",
+        "removed",
+        "/usr/share/man/man1/lattice-submit.1.gz",
+        "purged",
+    ], done.stderr

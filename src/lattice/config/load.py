@@ -7,7 +7,7 @@ Errors of this boundary::
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from lattice.config.schema import DurationText
+from lattice.config.spellings import spellings_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -38,9 +39,14 @@ def load(path: Path, schema: type[T], overrides: Sequence[str] = ()) -> T:
     return read(path, schema, overrides)[0]
 
 
-def read(path: Path, schema: type[T], overrides: Sequence[str] = ()) -> tuple[T, Callable[[str], str]]:
-    """The checked settings, and where each key stands, for complaints of checks that only the caller can make."""
-    reader = _Reader(str(path), schema)
+def read(
+    path: Path, schema: type[T], overrides: Sequence[str] = (), note: Callable[[str], None] = lambda text: None
+) -> tuple[T, Callable[[str], str]]:
+    """The checked settings, and where each key stands, for complaints of checks that only the caller can make.
+
+    `note` gets a sentence for each key that is spelled in another way.
+    """
+    reader = _Reader(str(path), schema, note)
     reader.read_file(path)
     for override in overrides:
         reader.override(override)
@@ -70,9 +76,14 @@ def parse_duration(text: str) -> float | None:
 class _Reader:
     """Walks YAML and schema together and remembers where each value stood."""
 
-    def __init__(self, source: str, schema: type[msgspec.Struct]) -> None:
+    def __init__(
+        self, source: str, schema: type[msgspec.Struct], note: Callable[[str], None] = lambda text: None
+    ) -> None:
         self._source = source
         self._schema = schema
+        self._note = note
+        self._spellings = spellings_of(schema)
+        self._respelled: list[tuple[str, str, yaml.Node, str]] = []  # key, how it is spelled, its value, where
         self._values: dict[str, Any] = {}
         self._places: dict[str, str] = {"": f"{source}:1:1"}
 
@@ -86,12 +97,29 @@ class _Reader:
         root = self._compose(_text(raw, self._source))
         if root is not None:
             self._values = self._mapping(root, self._schema, "")
+        for key, spelling, node, place in self._respelled:
+            target, last, schema = self._target(key, place)
+            if last in target:
+                raise ConfigError(f'{place}: "{spelling}" is another spelling of "{key}", which is given, too')
+            self._note(f'{place}: "{spelling}" is understood; the key is "{key}"')
+            self._places["." + key] = place
+            value = self._value(node, schema, "." + key, place)
+            is_name = type(value) is int and get_args(schema)[:1] == (str,)  # the handbook numbers its servers
+            target[last] = str(value) if is_name else value
 
     def override(self, override: str) -> None:
         dotted, separator, value = override.partition("=")
         source = f"--set {override}"
         if not separator or not dotted:
             raise ConfigError(f"{source}: write it as section.key=value")
+        target, last, schema = self._target(dotted, source)
+        self._places["." + dotted] = source
+        nested = _Reader(source, self._schema)
+        node = nested._compose(value)
+        target[last] = None if node is None else self._value(node, schema, "." + dotted, source)
+
+    def _target(self, dotted: str, source: str) -> tuple[dict[str, Any], str, object]:
+        """The section that holds that key, made where it is missing; the key without its section; the type of its value."""
         keys = dotted.split(".")
         schema: object = self._schema
         target = self._values
@@ -101,10 +129,7 @@ class _Reader:
             schema = _field_type(schema, key, ".".join(keys[:depth]), source)
             if depth < len(keys) - 1:
                 target = target.setdefault(key, {})
-        self._places["." + dotted] = source
-        nested = _Reader(source, self._schema)
-        node = nested._compose(value)
-        target[keys[-1]] = None if node is None else self._value(node, schema, "." + dotted, source)
+        return target, keys[-1], schema
 
     def checked(self, schema: type[T]) -> T:
         try:
@@ -136,6 +161,8 @@ class _Reader:
         for key_node, value_node in node.value:
             place = self._mark(key_node)
             key = str(key_node.value)
+            if self._is_respelled(key, key_node, value_node, path):
+                continue
             inner = _field_type(schema, key, where, place)
             if key in values:
                 raise ConfigError(f'{place}: "{key}" is given twice')
@@ -143,10 +170,28 @@ class _Reader:
             values[key] = self._value(value_node, inner, f"{path}.{key}", self._mark(value_node))
         return values
 
+    def _is_respelled(self, key: str, key_node: yaml.Node, node: yaml.Node, path: str) -> bool:
+        """Notes another spelling of a key for later, or those in a section that exists in that spelling alone."""
+        spelling = f"{path}.{key}".lstrip(".")
+        if spelling in self._spellings.keys:
+            self._respelled.append((self._spellings.keys[spelling], spelling, node, self._mark(key_node)))
+            return True
+        is_foreign = key not in self._schema.__struct_fields__ and self._spellings.has_section(spelling)
+        if path or not is_foreign or not isinstance(node, yaml.MappingNode):
+            return False
+        for inner_key, inner in node.value:
+            if not self._is_respelled(str(inner_key.value), inner_key, inner, f".{spelling}"):
+                raise ConfigError(
+                    f'{self._mark(inner_key)}: unknown key "{inner_key.value}" in "{spelling}", which Lattice has not'
+                )
+        return True
+
     def _value(self, node: yaml.Node, schema: object, path: str, place: str) -> object:
         if _is_struct(schema):
             return self._mapping(node, schema, path)
         value = _construct(node, place)
+        if names := self._spellings.in_lists.get(path.lstrip(".")):
+            value = self._entries(value, names, path.lstrip("."), place)
         if isinstance(value, str) and _is_duration(schema):
             seconds = parse_duration(value)
             if seconds is None:
@@ -154,6 +199,19 @@ class _Reader:
                 hint = "write 500ms, 10s, 5m, 1h30m or plain seconds"
                 raise ConfigError(f'{place}: cannot read "{value[:60]}" as a duration for "{key}"; {hint}')
             return seconds
+        return value
+
+    def _entries(self, value: object, names: Mapping[str, str], key: str, place: str) -> object:
+        """The entries of a list with their keys as Lattice spells them."""
+        if not isinstance(value, list):
+            return value
+        for entry in value:
+            for spelling in [each for each in entry if each in names] if isinstance(entry, dict) else ():
+                if names[spelling] in entry:
+                    raise ConfigError(f'{place}: "{key}" has both "{spelling}" and "{names[spelling]}"')
+                self._note(f'{place}: "{spelling}" in "{key}" is understood; the key is "{names[spelling]}"')
+                given = entry.pop(spelling)
+                entry[names[spelling]] = str(given) if type(given) is int else given
         return value
 
     def _mark(self, node: yaml.Node) -> str:

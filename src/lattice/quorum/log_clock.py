@@ -10,6 +10,7 @@ clock comes back or a caller that has compared it with other servers calls `acce
 
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from functools import partial
 
 from lattice.ports.clock import Clock
@@ -17,6 +18,9 @@ from lattice.ports.clock import Clock
 STEP_LIMIT_S = 60.0
 # How much slower the log's time runs than real time while it is ahead of the clock.
 SLEW = 0.05
+# No machine that runs a release has an earlier time (2025-01-01).
+EARLIEST_MS = 1_735_689_600_000
+YEARS_OFF_MS = 366 * 86_400_000
 
 
 boot_s: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
@@ -90,6 +94,26 @@ class LogClock:
         if not had_jumped:
             for callback in self._on_jump:
                 callback(jump_ms / 1000)
+
+
+def years_off(now_ms: int, last_at_ms: int) -> str:
+    """Why a server with this clock must not continue a log whose last entry is of that time (0 = none); empty if it may.
+
+    Once such a clock has stamped an entry, every later one is of its time, too.
+    """
+    if now_ms < EARLIEST_MS:
+        return f"the clock of this machine says {_day(now_ms)}, before Lattice existed"
+    if not last_at_ms or abs(now_ms - last_at_ms) <= YEARS_OFF_MS:
+        return ""
+    direction = "before" if now_ms < last_at_ms else "after"
+    return f"the clock of this machine says {_day(now_ms)}, more than a year {direction} the last entry of the log ({_day(last_at_ms)})"
+
+
+def _day(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
+    except (OverflowError, ValueError):
+        return f"{at_ms / 1000:.0f} s after 1970"
 
 
 def clock_fault(ahead_s: Iterable[float], limit_s: float) -> str:

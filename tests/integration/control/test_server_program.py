@@ -1,5 +1,6 @@
 """`lattice-server` as a program: it serves, stops when told to, and says clearly why it cannot start."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -16,6 +17,9 @@ from typing import Any
 import pytest
 
 from lattice.api.auth.tokens import sign_token
+from lattice.core.machine.commands import SetTenant
+from lattice.core.model.site.tenants import Tenant
+from tests.upgrades.replicas import replica_of
 
 SERVER = Path(sys.executable).with_name("lattice-server")
 SECRET = b"s" * 40
@@ -200,3 +204,23 @@ def test_a_damaged_log_is_refused_and_left_alone(tmp_path: Path) -> None:
     log.write_bytes(content)
     assert "log.db" in refusal(config)
     assert log.read_bytes() == bytes(content)
+
+
+def test_a_clock_that_is_years_off_is_told_and_stamps_nothing(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    asyncio.run(_one_entry(tmp_path / "data", at_ms=1_600_000_000_000))
+    for _ in range(2):  # the second would pass if the first had stamped something
+        said = refusal(config)
+        assert (
+            "more than a year after the last entry of the log (2020-09-13); set the clock, or start once with" in said
+        )
+    with started(config, "--accept-clock") as server:
+        assert server.wait().get("/healthz") == {"status": "ok"}
+
+
+async def _one_entry(data: Path, at_ms: int) -> None:
+    data.mkdir()
+    replica = replica_of(data, at_ms)
+    await replica.start()
+    await replica.propose(SetTenant(tenant=Tenant(name="physics"), create=True), actor="ada")
+    await replica.stop()

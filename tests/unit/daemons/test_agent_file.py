@@ -1,5 +1,6 @@
 """The configuration file of lattice-agent, and what --check-config says."""
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 
 from lattice.config.load import ConfigError
 from lattice.daemons.agent.file import OWN_FLAGS, with_file
+from lattice.daemons.agent.spellings import understood
+from lattice.daemons.outside import local_disk
+from lattice.daemons.outside.local_disk import why_unsuitable
 from lattice.daemons.programs.agent import build_parser, main
 
 VALID = """\
@@ -95,6 +99,28 @@ def test_a_check_tries_the_servers_if_asked_to(config: Path, capsys: pytest.Capt
         assert f"server {away}: cannot be reached: Connection refused\n" in capsys.readouterr().out
     assert main(["--config", str(config), "--connect"]) == 2
     assert "--connect needs --check-config" in capsys.readouterr().err
+
+
+def test_the_flags_of_the_handbook_are_understood_with_a_note(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--quorum-endpoint", "https://s9:50051", "--cpu-cores=72", "--memory-gb=512", "--gpu-count=0"]
+    assert main(["--config", str(config), *words, "--check-config"]) == 0
+    told = capsys.readouterr()
+    assert "72 CPUs, 524288 MB of memory, 0 GPUs" in told.out
+    assert "--quorum-endpoint is understood; the flag is --servers" in told.err
+    assert understood(["--quorum-endpoint=https://s9:50051"]) == ["--servers=https://s9:50051"]
+
+
+def test_a_state_directory_on_a_file_server_or_of_another_user_is_refused(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_disk, "file_system", lambda *_: "nfs")
+    assert main(["--config", str(config)]) == 2
+    assert f"cannot use the state directory {tmp_path / 'state'}: " in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+    monkeypatch.undo()
+    (tmp_path / "state").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert "; run as its owner, or change the owner" in why_unsuitable(tmp_path / "state")
 
 
 def test_the_example_has_every_key_and_is_a_file_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

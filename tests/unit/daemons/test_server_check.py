@@ -17,8 +17,9 @@ from lattice.config.redaction import redacted
 from lattice.config.release import installed_release
 from lattice.config.schema import ApiSection, LogSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
 from lattice.config.secrets import SecretError
+from lattice.daemons.outside import local_disk
 from lattice.daemons.outside.objects import object_store_of
-from lattice.daemons.programs import server_check
+from lattice.daemons.programs import server
 from lattice.daemons.programs.server_check import check_peers, check_surroundings, connect_outcomes
 from tests.s3_server import running_s3
 
@@ -41,18 +42,43 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(ConfigError, match="belongs to uid"):
+    with pytest.raises(ConfigError, match=r"data_dir: .* belongs to .*; run as its owner, or change the owner"):
         check_surroundings(config(tmp_path))
 
 
 def test_the_log_needs_a_local_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_check, "_file_system", lambda _: "nfs4")
-    with pytest.raises(ConfigError, match="is on nfs4; the log needs a local disk"):
+    monkeypatch.setattr(local_disk, "file_system", lambda *_: "nfs4")
+    with pytest.raises(ConfigError, match=r"is on nfs4, .*; it needs a local disk"):
         check_surroundings(config(tmp_path))
 
 
-def test_the_file_system_is_that_of_the_innermost_mount() -> None:
-    assert server_check._file_system(Path("/proc/self")) == "proc"
+def test_a_server_does_not_start_where_its_check_would_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `--check-config` says it, and before anything is written."""
+    (tmp_path / "secret").write_bytes(b"s" * 32)
+    (tmp_path / "secret").chmod(0o600)
+    file = tmp_path / "server.yaml"
+    file.write_text(f"mode: dev\ndata_dir: {tmp_path / 'data'}\napi: {{hmac_secret: 'file://{tmp_path / 'secret'}'}}\n")
+    monkeypatch.setattr(local_disk, "file_system", lambda *_: "nfs4")
+    monkeypatch.setattr(server, "_leave", sys.exit)
+    with pytest.raises(SystemExit) as ended:
+        server.main(["--config", str(file)])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"lattice-server: {file}:2:11: data_dir: {tmp_path / 'data'} is on nfs4")
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_file_system_is_that_of_the_innermost_mount(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        f"/dev/vda / ext4 rw 0 0\nfs:/x {tmp_path} nfs4 rw 0 0\ntmpfs {tmp_path}/in\\040memory tmpfs rw 0 0\n"
+    )
+    assert local_disk.file_system(tmp_path / "data", mounts) == "nfs4"
+    assert local_disk.file_system(tmp_path / "in memory" / "data", mounts) == "tmpfs"
+    assert local_disk.file_system(Path("/"), mounts) == "ext4"
+    assert local_disk.file_system(tmp_path, tmp_path / "none") == ""
 
 
 def test_a_port_in_use_is_named_with_its_key(tmp_path: Path) -> None:

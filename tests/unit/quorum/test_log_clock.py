@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lattice.quorum.archive.archive import SqliteArchive
-from lattice.quorum.log_clock import LogClock, boot_s, clock_fault
+from lattice.quorum.log_clock import LogClock, boot_s, clock_fault, years_off
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from lattice.testing import scenario
@@ -136,3 +136,27 @@ async def test_a_log_written_by_a_clock_that_was_ahead_does_not_stand_still(tmp_
         await asyncio.sleep(0.02)
         await submit(second)
         assert second.state.last_at > ahead
+
+
+NOW_MS = 1_795_000_000_000  # 2026-11-18
+YEAR_MS = 366 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "last_at_ms", "told"),
+    [
+        (NOW_MS, 0, ""),
+        (NOW_MS, NOW_MS - YEAR_MS, ""),
+        (NOW_MS, NOW_MS + 3_600_000, ""),
+        (0, 0, "the clock of this machine says 1970-01-01, before Lattice existed"),
+        (
+            NOW_MS,
+            NOW_MS - 2 * YEAR_MS,
+            "says 2026-11-18, more than a year after the last entry of the log (2024-11-16)",
+        ),
+        (NOW_MS, NOW_MS + 2 * YEAR_MS, "says 2026-11-18, more than a year before the last entry of the log"),
+    ],
+)
+def test_a_clock_that_is_years_off_is_told_with_both_days(now_ms: int, last_at_ms: int, told: str) -> None:
+    said = years_off(now_ms, last_at_ms)
+    assert (told in said) if told else said == ""

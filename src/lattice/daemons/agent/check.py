@@ -1,6 +1,5 @@
 """What `lattice-agent --check-config` says: nothing is started, locked or made."""
 
-import os
 import socket
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from lattice.agent.settings import Settings
 from lattice.daemons.agent.choices import CannotStart
 from lattice.daemons.agent.identity import Credentials
+from lattice.daemons.outside.local_disk import why_unsuitable
 
 CONNECT_WITHIN_S = 5.0
 EXIT_UNREACHABLE = 2
@@ -15,7 +15,7 @@ EXIT_UNREACHABLE = 2
 
 def report_check(settings: Settings, credentials: Credentials, *, connect: bool) -> int:
     """Prints what the agent would offer and to whom; returns the exit code. Raises CannotStart for what it could not use."""
-    _check_state_dir(settings.state_dir)
+    check_state_dir(settings.state_dir)
     if not credentials.identity.has_sources:
         _check_token(credentials)
     facts = settings.facts
@@ -28,12 +28,10 @@ def report_check(settings: Settings, credentials: Credentials, *, connect: bool)
     return 0
 
 
-def _check_state_dir(directory: Path) -> None:
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise CannotStart(
-            f"cannot use the state directory {directory}: {existing} is not a directory that can be written"
-        )
+def check_state_dir(directory: Path) -> None:
+    """Raises CannotStart for a state directory of another user, or one on a file server: nodes would meet in it."""
+    if problem := why_unsuitable(directory):
+        raise CannotStart(f"cannot use the state directory {directory}: {problem}")
 
 
 def _check_token(credentials: Credentials) -> None:

@@ -35,7 +35,8 @@ from lattice.agent.runs.rlimits import Rlimits, parse_rlimit, what_cannot_be_set
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.config.load import ConfigError
-from lattice.daemons.agent.check import report_check
+from lattice.config.places import state_dir
+from lattice.daemons.agent.check import check_state_dir, report_check
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
 from lattice.daemons.agent.data import add_data, data_settings
 from lattice.daemons.agent.figures import add_figures_option, show_figures
@@ -46,6 +47,7 @@ from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.daemons.agent.log_file import add_log_options, configure_logging
 from lattice.daemons.agent.network import add_network_options, bind_host, figures_place
+from lattice.daemons.agent.spellings import understood
 from lattice.daemons.agent.telemetry import add_telemetry_options, telemetry_settings
 from lattice.daemons.programs.version import add_version
 from lattice.observe.service_manager import ServiceManager
@@ -67,7 +69,7 @@ _log = logging.getLogger(__name__)
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-agent",
-        usage="%(prog)s --node-id NAME --state-dir DIR [flags]\n       %(prog)s --config FILE [flags]",
+        usage="%(prog)s --node-id NAME [flags]\n       %(prog)s --config FILE [flags]",
         description="run the work of one node",
         epilog=DISCOVER_HELP + HOLLOW_HELP,
     )
@@ -75,7 +77,14 @@ def build_parser() -> argparse.ArgumentParser:
     add_version(parser)
     add_file_options(parser)
     add("--node-id", required=True, metavar="NAME", help="name of this node in the cluster")
-    add("--state-dir", required=True, type=Path, metavar="DIR", help="directory for run records and the shim's socket")
+    add(
+        "--state-dir",
+        type=Path,
+        default=state_dir(os.environ, os.geteuid()) / "agent",
+        metavar="DIR",
+        help="directory for run records and the shim's socket (default: /var/lib/lattice/agent, "
+        "without root lattice/agent in $XDG_STATE_HOME or ~/.local/state)",
+    )
     add_options(add)
     _add_machine(add)
     _add_runs(add)
@@ -556,13 +565,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return discover_here([word for word in words if word != "--discover"])
     parser = build_parser()
     try:
-        options = parser.parse_args(with_file(parser, words))
+        options = parser.parse_args(with_file(parser, understood(words)))
         settings = build_settings(options)
         credentials = choose_credentials(options)
         if options.check_config:
             return report_check(settings, credentials, connect=options.connect)
         if options.connect:
             raise CannotStart("--connect needs --check-config")
+        check_state_dir(settings.state_dir)
         if settings.scratch_dir is not None:
             make_scratch_dir(settings.scratch_dir)
         configure_logging(options)

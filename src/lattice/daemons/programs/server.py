@@ -13,11 +13,13 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.config.load import ConfigError, parse_duration, read, with_place
+from lattice.config.places import config_dir
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
@@ -29,6 +31,10 @@ from lattice.observe.log_files import LogFile
 from lattice.observe.logging import configure
 from lattice.observe.service_manager import ServiceManager
 from lattice.quorum.etcd.start_mode import StartMode
+
+if TYPE_CHECKING:
+    from lattice.daemons.quorum.process import QuorumProcess
+    from lattice.daemons.server.process import ServerProcess
 
 EXIT_FAILED = 1  # a failure while running
 EXIT_USAGE = 2  # cannot start: invalid options or configuration, or data that this release cannot read
@@ -57,12 +63,18 @@ class _PrintExample(argparse.Action):
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-server",
-        usage="%(prog)s --config FILE [flags]\n       %(prog)s init [flags]",
+        usage="%(prog)s [--config FILE] [flags]\n       %(prog)s init [flags]",
         description="serve the API and the agents, and run the scheduler; "
         "`init` writes all that a first server needs (see `lattice-server init --help`)",
     )
     add_version(parser)
-    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="configuration file in YAML")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file in YAML (default: /etc/lattice/server.yaml, "
+        "without root lattice/server.yaml in $XDG_CONFIG_HOME or ~/.config)",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -97,6 +109,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--bootstrap-if-new", action="store_true", help="start a new quorum, or continue the one in the data directory"
     )
     _add_recovery(parser)
+    parser.add_argument(
+        "--accept-clock",
+        action="store_true",
+        help="start although the clock differs by more than a year from the last entry of the log, "
+        "because that is how long the cluster was stopped, or because earlier times were wrong",
+    )
     parser.add_argument(
         "--join-token-file",
         type=Path,
@@ -175,9 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options = build_parser().parse_args(words)
     try:
         _refuse_plain_secrets(options.overrides)
-        config, place = read(options.config, ServerConfig, options.overrides)
+        notes: list[str] = []
+        file = options.config or config_dir(os.environ, os.geteuid()) / "server.yaml"
+        config, place = read(file, ServerConfig, options.overrides, notes.append)
         _places[:] = [place]
         configure("server", config.log_level, fields={"server": config.name})
+        _tell_notes(notes, in_plain_text=options.check_config)
         if options.show_config:
             _show(config)
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
@@ -194,6 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _leave(_report_check(config, connect=options.connect))
         if options.connect:
             raise ConfigError("--connect needs --check-config")
+        _check_data_dir(config)
         _write_log_file(config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
@@ -201,7 +223,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     use_all_descriptors()
-    _leave(run(config, secret, start_mode, options.join_token_file, accepts_loss=options.accept_loss))
+    _leave(
+        run(
+            config,
+            secret,
+            start_mode,
+            options.join_token_file,
+            accepts_loss=options.accept_loss,
+            accepts_clock=options.accept_clock,
+        )
+    )
+
+
+def _tell_notes(notes: Sequence[str], *, in_plain_text: bool) -> None:
+    for note in notes:
+        if in_plain_text:
+            sys.stdout.write(f"note: {note}\n")
+        else:
+            _log.warning("%s", note)
 
 
 def _init(words: Sequence[str]) -> int:
@@ -312,6 +351,13 @@ def check_settings(config: ServerConfig) -> None:
     Senders(config, SystemClock())
 
 
+def _check_data_dir(config: ServerConfig) -> None:
+    """Before anything is written there. Raises ConfigError."""
+    from lattice.daemons.programs.server_check import check_data_dir
+
+    check_data_dir(config)
+
+
 def _report_check(config: ServerConfig, *, connect: bool) -> int:
     """Raises ConfigError."""
     from lattice.daemons.programs.server_check import check_surroundings, connect_outcomes
@@ -367,21 +413,34 @@ def run(
     token_file: Path | None = None,
     *,
     accepts_loss: bool = False,
+    accepts_clock: bool = False,
 ) -> int:
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
     gc.disable()  # what is imported and loaded now is never garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, secret, start_mode, token_file, accepts_loss=accepts_loss))
+        make = partial(_make, config, secret, start_mode, token_file, accepts_loss=accepts_loss)
+        return runner.run(_serve(config, make, accepts_clock=accepts_clock))
+
+
+def _make(
+    config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None, *, accepts_loss: bool
+) -> "ServerProcess | QuorumProcess":
+    if config.quorum.kind == "etcd":
+        from lattice.daemons.quorum.process import QuorumProcess
+
+        return QuorumProcess(config, secret, start_mode, token_file, accepts_loss=accepts_loss)
+    from lattice.daemons.server.process import ServerProcess
+
+    return ServerProcess(config, secret, accepts_loss=accepts_loss)
 
 
 async def _serve(
-    config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None, *, accepts_loss: bool
+    config: ServerConfig, make: "Callable[[], ServerProcess | QuorumProcess]", *, accepts_clock: bool
 ) -> int:
     from lattice.core.machine.codec import UnreadableBatch
     from lattice.daemons.server.listening import ListenFailed
-    from lattice.daemons.server.process import ServerProcess
     from lattice.ports.quorum.archive import ArchiveError
     from lattice.ports.quorum.backups import BackupError
     from lattice.ports.quorum.log import LogError
@@ -399,14 +458,8 @@ async def _serve(
         loop.add_signal_handler(number, asked_to_stop.set)
     asked = asyncio.create_task(asked_to_stop.wait())
     try:
-        if config.quorum.kind == "etcd":
-            from lattice.daemons.quorum.process import QuorumProcess
-
-            server: ServerProcess | QuorumProcess = QuorumProcess(
-                config, secret, start_mode, token_file, accepts_loss=accepts_loss
-            )
-        else:
-            server = ServerProcess(config, secret, accepts_loss=accepts_loss)
+        server = make()
+        server.parts.accepts_clock = accepts_clock
         starting = asyncio.create_task(server.start())
         await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():

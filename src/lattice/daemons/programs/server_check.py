@@ -7,16 +7,16 @@ from pathlib import Path
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
+from lattice.daemons.outside.local_disk import why_unsuitable
 from lattice.daemons.outside.objects import has_shared_store, store_outcomes
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
 
 CONNECT_WITHIN_S = 5.0
-OVER_THE_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "lustre", "9p", "afs", "ceph", "fuse.sshfs"})
 
 
 def check_surroundings(config: ServerConfig) -> None:
     """Raises ConfigError for what would keep this server from starting here."""
-    _check_data_dir(Path(config.data_dir))
+    check_data_dir(config)
     if config.log.file and not os.access(folder := Path(config.log.file).absolute().parent, os.W_OK | os.X_OK):
         raise ConfigError(f"log.file: this user may not write to {folder}, or it does not exist")
     for key, text in _listens(config):
@@ -24,6 +24,12 @@ def check_surroundings(config: ServerConfig) -> None:
             check_free(parse_listen(text, key), key)
         except ListenFailed as error:
             raise ConfigError(str(error)) from error
+
+
+def check_data_dir(config: ServerConfig) -> None:
+    """Raises ConfigError for a data directory of another user, or one on a file server."""
+    if problem := why_unsuitable(Path(config.data_dir)):
+        raise ConfigError(f"data_dir: {problem}")
 
 
 def check_peers(config: ServerConfig) -> None:
@@ -57,35 +63,6 @@ def connect_outcomes(config: ServerConfig) -> Iterator[tuple[str, str]]:
         yield f"login provider {issuer}", _try(Address(host.strip("[]"), int(port)))
     if has_shared_store(config):
         yield from store_outcomes(config)
-
-
-def _check_data_dir(directory: Path) -> None:
-    directory = directory.absolute()
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
-    if not existing.is_dir():
-        raise ConfigError(f"data_dir: {existing} is not a directory")
-    if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(f"data_dir: this user may not write to {existing}; run as its owner, or change the owner")
-    if existing == directory and (owner := directory.stat().st_uid) != os.geteuid():
-        raise ConfigError(f"data_dir: {directory} belongs to uid {owner}, and this is uid {os.geteuid()}")
-    if (kind := _file_system(existing)) in OVER_THE_NETWORK:
-        raise ConfigError(f"data_dir: {directory} is on {kind}; the log needs a local disk")
-
-
-def _file_system(directory: Path) -> str:
-    """The kind of the file system that holds the directory; empty where the kernel does not say."""
-    resolved = directory.resolve()
-    best, kind = Path("/"), ""
-    try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    for line in mounts.splitlines():
-        _, place, found, *_ = line.split(" ")
-        mounted = Path(place.replace("\\040", " "))
-        if resolved.is_relative_to(mounted) and len(mounted.parts) >= len(best.parts):
-            best, kind = mounted, found
-    return kind
 
 
 def _listens(config: ServerConfig) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
+from lattice.config.places import config_dir, state_dir
 
 if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
@@ -48,16 +49,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dir",
         type=Path,
-        default=Path("/etc/lattice"),
+        default=config_dir(os.environ, os.geteuid()),
         metavar="DIR",
-        help="directory for everything (default: %(default)s)",
+        help="directory for everything (default: /etc/lattice, without root lattice in $XDG_CONFIG_HOME or ~/.config)",
     )
     parser.add_argument(
         "--data-dir",
         type=Path,
-        default=Path("/var/lib/lattice/server"),
+        default=state_dir(os.environ, os.geteuid()) / "server",
         metavar="DIR",
-        help="data directory of the server (default: %(default)s)",
+        help="data directory of the server (default: /var/lib/lattice/server, "
+        "without root lattice/server in $XDG_STATE_HOME or ~/.local/state)",
     )
     parser.add_argument(
         "--host",
@@ -123,11 +125,17 @@ def make_plan(options: argparse.Namespace) -> Plan:
         files=files,
         steps=(
             f"{program}/lattice-server --config {config} --check-config",
-            f"cp {folder}/systemd/lattice-server.service /etc/systemd/system/ && systemctl enable --now lattice-server",
+            _start(program, folder),
             f"LATTICE_CONFIG={folder}/config.yaml LATTICE_TOKEN_FILE={folder}/admin.token {program}/lattice doctor",
             f"{program}/lattice-server --config {config} --agent-token NODE > NODE.token    # for the agent of each node",
         ),
     )
+
+
+def _start(program: Path, folder: Path) -> str:
+    if os.geteuid() != 0:
+        return f"{program}/lattice-server --config {folder}/server.yaml"
+    return f"cp {folder}/systemd/lattice-server.service /etc/systemd/system/ && systemctl enable --now lattice-server"
 
 
 def write(plan: Plan) -> None:

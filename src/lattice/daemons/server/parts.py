@@ -64,9 +64,11 @@ from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.nodes.data import BUCKET
 from lattice.ports.quorum.backups import Backups
+from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.object_store import SigningStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.quorum.servers import Membership, QuorumView, ServerState
+from lattice.quorum.log_clock import years_off
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class ServerParts:
 
     def __init__(self, config: ServerConfig, secret: bytes, chosen: ChosenLog, *, accepts_loss: bool) -> None:
         self.config = config
+        self.accepts_clock = False  # whatever the log's times say
         self._secret = secret  # signs every token of this cluster; equal on all its servers
         self.clock = SystemClock()  # for tokens and certificates only; all else goes by the log's time, `replica.clock`
         self.metrics = Metrics(config.name)
@@ -151,6 +154,7 @@ class ServerParts:
                 await self._verifiers.start()
                 await prepare()
                 await self.replica.start()
+                self._check_clock()
                 await asyncio.to_thread(note_begun, self.storage.folder)
                 self.front.unpublish()  # left behind by a server that was killed
                 await serve(rest, grpc)
@@ -161,6 +165,14 @@ class ServerParts:
                 await stop()
                 raise
             undo.pop_all()
+
+    def _check_clock(self) -> None:
+        """Raises LogError, before anything is stamped with this time."""
+        problem = "" if self.accepts_clock else years_off(self.clock.now_ms(), self.replica.state.last_at)
+        if problem:
+            raise LogError(
+                f"{problem}; set the clock, or start once with --accept-clock if the clock is right and the log's times are not"
+            )
 
     # leading
 
