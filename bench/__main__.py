@@ -53,6 +53,7 @@ from bench.telemetry import (
 )
 from bench.terminals import terminals
 from bench.tui import tui_first_rows
+from bench.upgrading import agents_upgraded, servers_upgraded
 from bench.watching import watch_latency
 
 MEASUREMENTS: dict[str, Measure] = {
@@ -121,6 +122,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "quorum-gap": quorum_gap,
     "quorum-power-cut": quorum_power_cut,
     "quorum-join": quorum_join,
+    "upgrade-servers": servers_upgraded,
+    "upgrade-agents": agents_upgraded,
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
     "replay-preempting": replay_preempting,

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.conftest import require_program
@@ -31,7 +32,7 @@ def run_there(command: str, folder: Path) -> str:
     """What the command writes when it runs on the virtual machine."""
     for program in ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "apt-get", "dpkg-deb"):
         require_program(program)
-    kernel, version = _kernel()
+    image, version = kernel()
     said = folder / "said"
     words = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "4", "-m", "2G"]
     for node, cpus in enumerate(("0-1", "2-3")):
@@ -40,7 +41,12 @@ def run_there(command: str, folder: Path) -> str:
     words += ["-numa", "dist,src=0,dst=1,val=21", "-nographic", "-no-reboot"]
     words += ["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]
     words += ["-serial", "mon:stdio", "-serial", f"file:{said}"]
-    words += ["-kernel", str(kernel), "-initrd", str(_initrd(command, folder, version))]
+    words += [
+        "-kernel",
+        str(image),
+        "-initrd",
+        str(initrd(INIT.replace("@COMMAND@", command), MODULES, folder, version)),
+    ]
     words += ["-append", "console=ttyS0 quiet panic=-1 ip=10.0.0.7"]
     boot = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOOT_WITHIN_S, check=False
@@ -51,7 +57,7 @@ def run_there(command: str, folder: Path) -> str:
     return text
 
 
-def _kernel() -> tuple[Path, str]:
+def kernel() -> tuple[Path, str]:
     """A kernel of the distribution, fetched once."""
     found = sorted(CACHE.glob("boot/vmlinuz-*"))
     if not found:
@@ -70,13 +76,14 @@ def _kernel() -> tuple[Path, str]:
     return found[-1], version
 
 
-def _initrd(command: str, folder: Path, version: str) -> Path:
+def initrd(init: str, modules: Sequence[str], folder: Path, version: str) -> Path:
+    """A first file system with busybox, those kernel modules with what they need (listed in /modules), and that first process."""
     tree = folder / "initrd"
     (tree / "bin").mkdir(parents=True)
     (tree / "lib").mkdir()
     shutil.copy(require_program("busybox"), tree / "bin" / "busybox")
     names = []
-    for module in MODULES:
+    for module in modules:
         shown = subprocess.run(
             ["modprobe", "-d", CACHE, "-S", version, "--show-depends", module],
             capture_output=True,
@@ -89,7 +96,7 @@ def _initrd(command: str, folder: Path, version: str) -> Path:
                 names.append(path.name)
                 shutil.copy(path, tree / "lib" / path.name)
     (tree / "modules").write_text("\n".join(names) + "\n")
-    (tree / "init").write_text(INIT.replace("@COMMAND@", command))
+    (tree / "init").write_text(init)
     (tree / "init").chmod(0o755)
     made = folder / "initrd.cpio"
     listing = "\n".join(os.path.relpath(path, tree) for path in sorted(tree.rglob("*")))
