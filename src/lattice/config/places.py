@@ -1,4 +1,4 @@
-"""Where servers and agents keep their files unless they are told otherwise: the system's directories for root, the user's own for others."""
+"""Where servers and agents keep their files by default: in the system's directories for root, in the user's own for others."""
 
 import os
 from collections.abc import Mapping

@@ -110,12 +110,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_recovery(parser)
     parser.add_argument(
-        "--accept-clock",
-        action="store_true",
-        help="start although the clock differs by more than a year from the last entry of the log, "
-        "because that is how long the cluster was stopped, or because earlier times were wrong",
-    )
-    parser.add_argument(
         "--join-token-file",
         type=Path,
         metavar="FILE",
@@ -180,6 +174,12 @@ def _add_recovery(parser: argparse.ArgumentParser) -> None:
         "--accept-loss",
         action="store_true",
         help="start although acknowledged data is missing; the loss is recorded and shown by `lattice admin raft status`",
+    )
+    parser.add_argument(
+        "--accept-clock",
+        action="store_true",
+        help="start although the clock differs by more than a year from the last entry of the log, "
+        "because that is how long the cluster was stopped, or because earlier times were wrong",
     )
 
 
