@@ -1,6 +1,6 @@
 """Writes src/lattice/config/examples, which `lattice-server --example-config` prints: every key, what it means, and its default.
 
-`config/` has the same files, and that of the agent, for people who look for them in the sources.
+`config/` has links to them and the file of the agent, for people who look for them in the sources.
 
 Called by tools/reference.py.
 """
@@ -65,9 +65,9 @@ def files() -> dict[str, str]:
     return {f"{name}.yaml": example(name, given) for name, given in (("minimal", MINIMAL), ("production", PRODUCTION))}
 
 
-def of_programs() -> dict[str, str]:
-    """What both programs print, by file name."""
-    return {**files(), "agent.yaml": agent_example(build_parser())}
+def of_agent() -> str:
+    """What `lattice-agent --example-config` prints."""
+    return agent_example(build_parser())
 
 
 def example(name: str, given: Mapping[str, Any]) -> str:

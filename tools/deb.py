@@ -38,7 +38,7 @@ SCRIPTS = {
     "lattice-server": ("lattice-server", "lattice-quorum", "lattice-mover", "lattice-supervisor", "rm-replay"),
     "lattice-agent": ("lattice-agent",),
 }
-COMPILE = f"/{PREFIX}/bin/python -m compileall -q /{PREFIX}/lib || true"
+COMPILE = f"/{PREFIX}/bin/python -m compileall -q -j 0 /{PREFIX}/lib || true"
 FORGET = f"find /{PREFIX}/lib -depth -name __pycache__ -exec rm -rf {{}} + 2>/dev/null || true"
 MADE_LATER = f"/{PREFIX}/libexec"  # the Slurm commands, by `lattice compat-aliases`
 NOT_OURS = frozenset({"example.py"})  # which a component leaves beside its modules

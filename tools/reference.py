@@ -120,7 +120,7 @@ def pages(*, is_fresh: bool = False) -> dict[str, str]:
         "permissions.md": permissions(),
         **code_reference.pages(NOTE),
         **{f"../../src/lattice/config/examples/{name}": text for name, text in config_examples.files().items()},
-        **{f"../../config/{name}": text for name, text in config_examples.of_programs().items()},
+        "../../config/agent.yaml": config_examples.of_agent(),
         "openapi.json": openapi.generate(is_fresh=is_fresh),
         "../guide/migrating-from-slurm.md": slurm_options.spliced(MIGRATING.read_text()),
     }
