@@ -42,6 +42,15 @@ def test_what_it_writes_can_be_used_as_it_is(
     assert "--agent-token NODE" in capsys.readouterr().out
 
 
+def test_the_file_of_the_package_that_holds_only_comments_is_filled_in(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "config.yaml").write_text(
+        "# Where the commands find the cluster.\n\n# endpoint: https://s1:8443\n"
+    )
+    assert init(words) == 0
+    assert "\nendpoint: https://s1.site.test:8443\n" in (tmp_path / "etc" / "config.yaml").read_text()
+
+
 def test_the_certificate_is_trusted_by_the_file_for_clients(words: list[str], tmp_path: Path) -> None:
     init(words)
     folder = tmp_path / "etc" / "tls"

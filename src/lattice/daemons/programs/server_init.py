@@ -87,7 +87,7 @@ def init(arguments: Sequence[str]) -> int:
     """Raises ConfigError, and has written nothing then."""
     options = build_parser().parse_args(arguments)
     plan = make_plan(options)
-    present = [str(path) for path in plan.files if os.path.lexists(path)]
+    present = [str(path) for path in plan.files if os.path.lexists(path) and not _says_nothing(path)]
     if present:
         raise ConfigError(f"init overwrites nothing: {', '.join(present)} exists already; choose another --dir")
     write(plan)
@@ -145,7 +145,8 @@ def write(plan: Plan) -> None:
     try:
         for path, (text, mode) in plan.files.items():
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+            is_new = os.O_TRUNC if _says_nothing(path) else os.O_EXCL
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | is_new | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
             written.append(path)
             with os.fdopen(fd, "w", encoding="utf-8") as file:
                 os.fchmod(file.fileno(), mode)
@@ -156,6 +157,17 @@ def write(plan: Plan) -> None:
         for path in written:
             path.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {error.filename or plan}: {error.strerror}; nothing was left") from None
+
+
+def _says_nothing(path: Path) -> bool:
+    """Whether it is a configuration with nothing but comments, as the package of the commands leaves it."""
+    if path.suffix != ".yaml" or path.is_symlink():
+        return False
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return all(not line.strip() or line.lstrip().startswith("#") for line in lines)
 
 
 def _caller() -> str:
