@@ -26,6 +26,10 @@ class ServersGone(Exception):
     """No server answers; the text says why."""
 
 
+class _Ended(BaseException):
+    """Leaves a question that the servers have not answered. No handler of errors on the way may take it for one."""
+
+
 class Servers(Protocol):
     """The API, as a mover needs it; one per thread."""
 
@@ -51,12 +55,19 @@ class Mover:
         self._idle: deque[Servers] = deque()  # connections that no copy uses now
         self._makings: dict[str, tuple[CopyMaking, threading.Thread]] = {}
         self._ends = threading.Event()
+        self._is_asking = False
 
     def end(self) -> None:
-        """Called from a signal handler: the copies stop at the next piece."""
+        """Called from a signal handler, in the thread of `run`: the copies stop at the next piece.
+
+        An idle mover waits for work in a question that servers answer after seconds, which it leaves.
+        """
         self._ends.set()
         for making, _ in self._makings.values():
             making.stop()
+        if self._is_asking:
+            self._is_asking = False
+            raise _Ended
 
     def run(self) -> None:
         servers = self._connect()
@@ -65,15 +76,27 @@ class Mover:
                 key: (making, thread) for key, (making, thread) in self._makings.items() if thread.is_alive()
             }
             try:
-                tasks = self._ask(servers)
+                tasks = self._ask_until_the_end(servers)
             except ServersGone as error:
                 _log.warning("no server answers: %s", error)
                 self._ends.wait(RETRY_S)
                 continue
+            except _Ended:
+                break
             self._take(servers, tasks)
         for making, thread in self._makings.values():
             making.stop()
             thread.join(timeout=2.0)
+
+    def _ask_until_the_end(self, servers: Servers) -> MoverTasks:
+        """Raises _Ended when `end` is called meanwhile, or was called just before."""
+        try:
+            self._is_asking = True
+            if self._ends.is_set():
+                raise _Ended
+            return self._ask(servers)
+        finally:
+            self._is_asking = False
 
     def _ask(self, servers: Servers) -> MoverTasks:
         progress = [
