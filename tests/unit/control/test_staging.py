@@ -264,3 +264,15 @@ async def test_waiting_ends_in_time() -> None:
     tier = await made()
     async with asyncio.timeout(5):
         assert (await tier.ask(wait_s=0.01)).claimed == ()
+
+
+@scenario
+async def test_a_mover_that_waits_is_answered_when_the_loop_ends() -> None:
+    """A server that stops waits for its answers."""
+    tier = await made()
+    loop = asyncio.create_task(tier.staging.run())
+    waiting = asyncio.create_task(tier.ask(wait_s=10.0))
+    await asyncio.sleep(0)
+    loop.cancel()
+    async with asyncio.timeout(5):
+        assert (await waiting).claimed == ()

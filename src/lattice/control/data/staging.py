@@ -78,6 +78,7 @@ class Staging:
         self._began_s = clock.monotonic_s()
         self._alarm = Alarm()
         self._offer = asyncio.Event()
+        self._is_over = False
         self._guard = Guard(ACTOR)
         self._again: dict[int, None] = {}  # work that could not be looked at
         self._dirty: set[str] | None = None  # copies that changed since work was settled; None = look at all
@@ -121,7 +122,7 @@ class Staging:
         """Waits until there is something to claim, or to remove, or the time is over."""
         claimed: list[Copy] = []
         until = asyncio.get_running_loop().time() + wait_s
-        while not claimed and not self._removable():
+        while not claimed and not self._removable() and not self._is_over:
             self._offer.clear()
             try:
                 # Only the waiting is cut short: a claim that is in the log has to reach its mover.
@@ -129,7 +130,8 @@ class Staging:
                     await self._offer.wait()
             except TimeoutError:
                 break
-            claimed = await self._claim(mover, slots)
+            if not self._is_over:
+                claimed = await self._claim(mover, slots)
         self._movers[mover].heard_s = self._clock.monotonic_s()
         return claimed
 
@@ -294,7 +296,11 @@ class Staging:
     # the loop
 
     async def run(self) -> None:
-        await keep_turning(ACTOR, self._turn)
+        try:
+            await keep_turning(ACTOR, self._turn)
+        finally:  # movers that wait are answered at once, so that they do not hold up a server that stops
+            self._is_over = True
+            self._offer.set()
 
     async def _turn(self) -> None:
         await self._alarm.wait(LOOK_EVERY_S)
