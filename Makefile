@@ -44,8 +44,8 @@ up: bytecode web-if-possible  ## start a local cluster in the background and wai
 down:  ## stop the local cluster
 	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
 
-# Half of the time of a test with real processes is spent waiting for them: two workers for each of two cores.
-TEST_WORKERS ?= 4
+# Tests with real processes wait for nearly half of their time: four workers leave two cores idle for a good part of it.
+TEST_WORKERS ?= 5
 test: test-bytecode web-tests  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
 	@$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder --max-worker-restart=0

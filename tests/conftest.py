@@ -22,9 +22,12 @@ SOAK = float(os.environ.get("LATTICE_SOAK", "") or 0)
 IS_TRACED = sys.gettrace() is not None
 
 
-def sized(everyday: int, long: int) -> int:
-    """A number of examples, seeds or rounds: the everyday one, or the share of the long one that was asked for."""
-    return max(everyday, int(long * SOAK)) if SOAK else everyday
+def sized(everyday: int, long: int, covered: int = 0) -> int:
+    """A number of examples, seeds or rounds: the everyday one, or the share of the long one that was asked for.
+
+    `covered` is what it takes to see every branch of the core; coverage is not measured every day.
+    """
+    return max(everyday, int(long * SOAK)) if SOAK else max(everyday, covered if IS_TRACED else 0)
 
 
 # A worker holds thousands of tests and all that they import. Searched for garbage as often as usual, they cost a third of its time.

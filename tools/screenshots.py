@@ -22,14 +22,13 @@ from lattice.testing import LocalCluster
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.e2e.chromium import Person, Theme, chromium  # noqa: E402 - after the path
+from tests.e2e.chromium import THEMES, Person, chromium  # noqa: E402 - after the path
 
 NODES = 9
 USUAL = 1200
 COLOURS = 64
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 SCRIPT = "for i in $(seq 40); do echo epoch $i, loss 0.$((90 - i)); sleep 0.2; done; sleep 900"
-THEMES: tuple[Theme, ...] = ("light", "dark")
 
 
 def prepared(cluster: LocalCluster) -> dict[str, str]:

@@ -17,6 +17,7 @@ AXE = Path(__file__).resolve().parents[2] / ".cache/web/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 WIDE, NARROW = 1440, 400
 Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
 # Answers that a test provokes are written to the console by the browser, too.
 _EXPECTED = (
     "status of 400",
@@ -108,7 +109,8 @@ class Person:
         """What axe-core finds serious or critical on the page as it is now."""
         if not AXE.exists():
             missing("axe-core (tools/web.py --tests)")
-        self.page.evaluate(AXE.read_text())
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
         options = json.dumps({"runOnly": {"type": "tag", "values": RULES}})
         found: list[dict[str, Any]] = self.page.evaluate(
             f"axe.run(document, {options}).then((found) => found.violations)"

@@ -24,7 +24,7 @@ from tests.conftest import sized
 from tests.properties.test_preemption import start_all
 from tests.unit.core.scheduler.world import FirstCome, World
 
-EXAMPLES = sized(200, 10_000)
+EXAMPLES = sized(100, 10_000, covered=200)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 HOMES = ("a", "b", "c")
 

@@ -21,7 +21,7 @@ from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 from tests.properties.plan_witness import PlanWitness, waits_for
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = sized(600, 20_000)
+EXAMPLES = sized(300, 20_000, covered=600)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 

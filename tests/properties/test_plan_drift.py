@@ -12,7 +12,7 @@ from tests.properties.machines import VCLUSTERS, draw_machine
 from tests.properties.plan_witness import PlanWitness
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = sized(200, 20_000)
+EXAMPLES = sized(100, 20_000, covered=200)
 
 
 def draw_drift(world: World, dice: Random) -> None:

@@ -26,7 +26,7 @@ from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 from tests.properties.reference.plan import plan as reference_plan
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = sized(240, 20_000)
+EXAMPLES = sized(120, 20_000, covered=240)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 # Remembered functions of the snapshot, which a rollback leaves as they are.
 CACHES = {"_usable_by", "_demands", "_memory_needs", "calendar", "snapshot", "_journal", "_marks", "_shares"}

@@ -26,7 +26,7 @@ from tests.conftest import sized
 from tests.properties.machines import draw_machine, draw_work
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = sized(300, 10_000)
+EXAMPLES = sized(150, 10_000, covered=300)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 

@@ -1,7 +1,7 @@
 """Policy lattice: the plan of production on interchangeable processors."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattice.core.scheduler.score.profiles import Profile, built_in
@@ -9,7 +9,10 @@ from lattice.replay.policies.planned import Planned
 from lattice.replay.simulate import simulate
 from lattice.replay.traces.entries import Entry, Trace
 from lattice.replay.traces.workload import Workload, keep_r1
+from tests.conftest import sized
 from tests.replay import textbook
+
+EXAMPLES = sized(50, 5000)
 
 # First come, first served, with one reservation that is sought anew in each cycle: that is EASY.
 LIKE_EASY = Profile(name="easy", order="fifo", backfill_depth=1, keeps_promises=False)
@@ -30,6 +33,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     return keep_r1(Trace(name="drawn", entries=entries), total)
 
 
+@settings(max_examples=EXAMPLES)
 @given(work=workloads())
 def test_in_the_order_of_submission_with_one_reservation_it_is_easy(work: Workload) -> None:
     jobs = list(zip(work.submits, work.runs, work.procs, work.estimates, strict=True))
@@ -37,6 +41,7 @@ def test_in_the_order_of_submission_with_one_reservation_it_is_easy(work: Worklo
 
 
 @pytest.mark.parametrize("profile", ["hpc", "responsive"])
+@settings(max_examples=EXAMPLES)
 @given(work=workloads())
 def test_everything_starts_and_nothing_is_overbooked(profile: str, work: Workload) -> None:
     starts = simulate(work, Planned(work, built_in(profile)))
@@ -50,11 +55,13 @@ def test_everything_starts_and_nothing_is_overbooked(profile: str, work: Workloa
         assert sum(busy) <= work.procs_total
 
 
+@settings(max_examples=EXAMPLES)
 @given(work=workloads())
 def test_the_same_workload_is_planned_the_same_way(work: Workload) -> None:
     assert simulate(work, Planned(work)) == simulate(work, Planned(work))
 
 
+@settings(max_examples=EXAMPLES)
 @given(work=workloads())
 def test_nothing_is_decided_by_run_times_that_lie_ahead(work: Workload) -> None:
     """Whoever starts before the first end starts then whatever the runs turn out to be."""
