@@ -22,7 +22,7 @@ TRIES = 3
 STARTS = 40
 OBJECT = 1 << 30
 WAITING, MEASURED_S = 10_000, 30
-SOURCES, FILES, SOURCE_BYTES, BANDWIDTH = 200, 10, 5_000_000, 8_000_000
+SOURCES, FILES, SOURCE_BYTES, BANDWIDTH = 200, 10, 5_000_000, 5_000_000
 # Another process, as the mover is one: a server in the same interpreter would share its lock.
 _BOTO = """
 import sys, time, boto3
@@ -71,7 +71,7 @@ def staging_server() -> dict[str, float]:
 
 
 def _copied(cluster: LocalCluster) -> int:
-    return sum(each["state"] == "ready" for each in cluster.get("/data?limit=1000")["items"])
+    return sum(each["state"] == "ready" for each in cluster.get("/data")["items"])
 
 
 def _fill(folder: Path, files: int, size: int) -> None:

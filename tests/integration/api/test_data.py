@@ -21,6 +21,7 @@ from lattice.core.machine.commands import (
 from lattice.core.machine.levels import NEWEST
 from lattice.core.model.data.copies import CopyPhase, key_of
 from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.data.tiers import DataTiers, WarmTier
 from lattice.wire.files.retained import Retained, ended_name, write
@@ -163,6 +164,28 @@ async def test_sensitive_work_writes_to_no_tier_that_others_may_use(world: World
         assert "sensitive work, which writes to no shared tier" in refused.error["message"]
     mine = {"stage_out": [{"source": "results", "target": "/ward/{id}"}]}
     assert await outputs(world, vcluster="ward", data=mine) == ["file:///ward/{id}"]
+
+
+@in_world
+async def test_more_scratch_than_any_node_has_is_refused(world: World) -> None:
+    await staged(world)
+    hardware = Hardware(cpus=4, memory_mb=4096, features=("scratch", "stage_out", "data"))
+    for node, size_mb in (("n1", 1_000), ("n2", 2_000)):
+        figures = Figures(tmp_disk_mb=size_mb)
+        await world.replica.propose(RegisterNode(node=node, hardware=hardware, figures=figures), actor="test")
+        await world.replica.propose(ConfirmNode(node=node), actor="test")
+    for fields in ({"scratch": "3G"}, {"data": {"scratch_per_node": "3G"}}):
+        refused = await world.call("POST", "/allocations", {"entrypoint": "true", **fields}, token=world.alice)
+        assert refused.status == 400, refused.json()
+        assert refused.error["message"] == "scratch: no node has as much"
+        assert refused.error["limit"].startswith("2,000 MB")
+    assert (
+        await world.call("POST", "/allocations", {"entrypoint": "true", "scratch": "1G"}, token=world.alice)
+    ).status == 201
+    await world.replica.propose(RegisterNode(node="n3", hardware=hardware), actor="test")
+    await world.replica.propose(ConfirmNode(node="n3"), actor="test")
+    unknown = await world.call("POST", "/allocations", {"entrypoint": "true", "scratch": "3G"}, token=world.alice)
+    assert unknown.status == 201, "one node does not say how much it has"
 
 
 @in_world

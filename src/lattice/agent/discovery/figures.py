@@ -59,9 +59,9 @@ def virtual_memory_mb(root: Path) -> int:
 
 
 def disk_mb(folder: Path) -> int:
-    """The size of the file system that holds the folder."""
+    """The size of the file system that holds the folder, or that will when it is made."""
     try:
-        disk = os.statvfs(folder)
+        disk = os.statvfs(next((place for place in (folder, *folder.parents) if place.exists()), folder))
     except OSError:
         return 0
     return disk.f_blocks * disk.f_frsize // _MEGABYTE

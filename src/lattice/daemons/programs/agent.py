@@ -346,7 +346,7 @@ def _facts(options: argparse.Namespace, machine: Machine, address: str, agent_us
         unified_memory=options.unified_memory or machine.topology.memory.is_unified,
         cxl_memory_mb=machine.cxl_memory_mb,
         power_w=options.power_w,
-        figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.tmp_dir),
+        figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.scratch_dir or options.tmp_dir),
         runs_as_root=not agent_user,
         agent_user=agent_user,
     )

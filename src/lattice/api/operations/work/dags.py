@@ -16,7 +16,7 @@ from lattice.api.find.cursors import make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number, with_message
 from lattice.api.limits import MAX_PAGE
-from lattice.api.submit.data import check_data, check_sensitive, with_output
+from lattice.api.submit.data import check_data, check_settled, with_output
 from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
@@ -150,9 +150,8 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
     prepared = apply_defaults(context, command, names_vcluster=bool(wanted.submission.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
-    if submission.data != NO_DATA:
-        settled = prepared.command
-        check_sensitive(context, decode_work(settled.payload), settled.vcluster, submitter.tenant)
+    if submission.data != NO_DATA or submission.scratch:
+        check_settled(context, prepared.command, submitter.tenant)
     await settle_images(context, prepared, submission.uenv)
     warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
     command = await with_dependencies(context, prepared.command, wanted.outside)

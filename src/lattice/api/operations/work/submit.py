@@ -11,7 +11,7 @@ from lattice.api.find.lookup import find_number, view_of
 from lattice.api.limits import MAX_READ_HERE
 from lattice.api.pacing import in_thread
 from lattice.api.submit.checkpoints import with_resume_point
-from lattice.api.submit.data import check_data, check_sensitive, with_output
+from lattice.api.submit.data import check_data, check_settled, with_output
 from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
@@ -63,9 +63,8 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
-    if request.data != NO_DATA:
-        command = prepared.command
-        check_sensitive(context, decode_work(command.payload), command.vcluster, submitter.tenant)
+    if request.data != NO_DATA or request.scratch:
+        check_settled(context, prepared.command, submitter.tenant)
     await settle_images(context, prepared, request.uenv)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
