@@ -52,7 +52,8 @@ def submitted(cluster: LocalCluster, place: Path, number: int) -> str:
     # Every third also to a bucket.
     out = [{"source": "out", "target": f"{place}/warm/out/{{id}}"}]
     out += [{"source": "out", "target": "s3://results/{id}"}] if number % 3 == 0 else []
-    resources = {"nodes": 1, "cpus": 1, "memory": "64M"}
+    # Every fifth on both nodes, of which one is given back before the results are there.
+    resources = {"nodes": 2 if number % 5 == 0 else 1, "cpus": 1, "memory": "64M"}
     data = {"mounts": [mount], "stage_out": out}
     made = cluster.submit(WORK, resources=resources, lifecycle={"walltime": "60s"}, data=data)
     return str(made["id"])
