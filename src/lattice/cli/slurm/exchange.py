@@ -57,6 +57,21 @@ def ask(place: Place, body: bytes) -> "Mapping[str, Any]":
         sleep(PAUSE_S)
 
 
+def asked_before(descriptor: str) -> "Mapping[str, Any] | None":
+    """The answer to a request that was sent on this connection; None where none came, so that the caller asks again."""
+    try:
+        connection = _socket.socket(fileno=int(descriptor))
+        try:
+            connection.settimeout(ANSWER_TIMEOUT_S)
+            status, text = read_answer(connection)
+        finally:
+            connection.close()
+        answer = scan(text)
+    except (OSError, Broken, StopIteration, ValueError):
+        return None
+    return answer if status == 200 and isinstance(answer, dict) else None
+
+
 def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
     connection = send_request(place, endpoint, "POST", PATH, body)
     try:

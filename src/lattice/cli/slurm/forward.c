@@ -1,5 +1,8 @@
 /* The Slurm commands without an interpreter: the same request and answer as lattice/cli/slurm/program.py, for the usual case.
  *
+ * srun has more to do than to print an answer. Its request is sent here, and its script reads the answer: the interpreter starts while
+ * the servers find nodes and launch.
+ *
  * For all other cases (TLS, a configuration file with more than plain lines, text that is not UTF-8, a server that does not answer
  * as expected) it starts that program in its place with the same request id, which makes a retry safe.
  * It prints only what a server answered.
@@ -35,6 +38,7 @@ typedef struct {
 static char **arguments;
 static const char *program;
 static char request[64], resumed[256];
+static int is_sent_ahead, holds_interrupts;
 
 static void give_up(void);
 
@@ -51,6 +55,14 @@ static void add_bytes(Text *text, const char *data, size_t size) {
 
 static void add(Text *text, const char *word) { add_bytes(text, word, strlen(word)); }
 
+/* Whether interrupts came through before. */
+static int let_interrupts(int how) {
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    return !sigprocmask(how, &interrupt, &before) && !sigismember(&before, SIGINT);
+}
+
 /* Starts the script that handles all cases; never returns. */
 static void give_up(void) {
     char path[4096];
@@ -62,6 +74,10 @@ static void give_up(void) {
             sprintf(slash, "/python/%s", program);
             if (request[0]) setenv("LATTICE_SLURM_REQUEST", request, 1);
             if (resumed[0]) setenv("LATTICE_SLURM_RESUME", resumed, 1);
+            if (!is_sent_ahead) {
+                unsetenv("LATTICE_SLURM_ASKED");
+                if (holds_interrupts) let_interrupts(SIG_UNBLOCK);
+            }
             execv(path, arguments);
         }
     }
@@ -312,10 +328,10 @@ static void put(int descriptor, const char *data, size_t size) {
     }
 }
 
-/* Sends the body and returns that of the answer. */
-static char *exchanged(const Text *body) {
+/* A connection on which the body was sent. */
+static int asked(const Text *body) {
     int connection = connected();
-    Text out = {0}, in = {0};
+    Text out = {0};
     char head[512];
     add(&out, "POST /api/v1/slurm/commands HTTP/1.1\r\nhost: lattice\r\nauthorization: Bearer ");
     add(&out, token);
@@ -333,9 +349,31 @@ static char *exchanged(const Text *body) {
         if (sent <= 0) give_up();
         at += (size_t)sent;
     }
+    free(out.data);
+    return connection;
+}
+
+/* Starts the script with a connection from which it reads the answer. An interrupt waits until the script notes it: before that it would
+ * end this program and leave the work that was asked for. Without an answer the script asks again, under the same request id. */
+static void send_ahead(const Text *body) {
+    char number[16];
+    holds_interrupts = let_interrupts(SIG_BLOCK);
+    if (!holds_interrupts) give_up();
+    int connection = asked(body);
+    if (!fcntl(connection, F_SETFD, 0)) {
+        snprintf(number, sizeof number, "%d", connection);
+        setenv("LATTICE_SLURM_ASKED", number, 1);
+        is_sent_ahead = 1;
+    }
+    give_up();
+}
+
+/* Sends the body and returns that of the answer. */
+static char *exchanged(const Text *body) {
+    int connection = asked(body);
+    Text in = {0};
     if (!read_all(connection, (size_t)1 << 31, &in)) give_up();
     close(connection);
-    free(out.data);
     char *end = strstr(in.data, "\r\n\r\n"), *length = strcasestr(in.data, "\r\ncontent-length: ");
     if (!end || strncmp(in.data, "HTTP/1.1 200 ", 13) || !length || length > end) give_up();
     if ((size_t)strtoul(length + 18, NULL, 10) != in.size - (size_t)(end + 4 - in.data)) give_up();
@@ -460,12 +498,12 @@ static void add_zone(Text *body, int first) {
 }
 
 static void add_environment(Text *body) {
-    int all = !strcmp(program, "sbatch"), first = 1;
+    int all = !strcmp(program, "sbatch") || !strcmp(program, "srun"), first = 1;
     add(body, ",\"environment\":{");
     for (char **each = environ; *each; each++) {
         char *equals = strchr(*each, '=');
         if (!equals || equals == *each || is_secret(*each, (size_t)(equals - *each))) continue;
-        if (!strncmp(*each, "LATTICE_TIME_ZONE=", 18)) continue;
+        if (!strncmp(*each, "LATTICE_TIME_ZONE=", 18) || !strncmp(*each, "LATTICE_SLURM_", 14)) continue;
         if (!(all || has_prefix(*each)) || !is_utf8(*each, strlen(*each))) continue;
         add(body, first ? "" : ",");
         add_quoted(body, *each, (size_t)(equals - *each));
@@ -593,12 +631,16 @@ int main(int count, char **given) {
     arguments = given;
     char *slash = strrchr(given[0], '/');
     program = slash ? slash + 1 : given[0];
-    if (!strcmp(program, "srun") || !strcmp(program, "salloc")) give_up();
+    if (!strcmp(program, "salloc")) give_up();
     /* A job that requests its own requeue or end is stopped by that request; it must still receive the answer. */
     if (!strcmp(program, "scontrol") || !strcmp(program, "scancel")) signal(SIGTERM, SIG_IGN);
     find_place();
     Text body = {0};
     begin(&body);
+    if (!strcmp(program, "srun")) {
+        add(&body, "}");
+        send_ahead(&body);
+    }
     size_t fixed = body.size;
     if (!strcmp(program, "sbatch")) add_likely_script(&body);
     for (;;) {

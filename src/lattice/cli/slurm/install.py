@@ -41,6 +41,7 @@ MODULES = {
     "sbcast": "lattice.cli.slurm.sbcast",
     "sattach": "lattice.cli.slurm.sattach",
 }
+SENT_AHEAD = ("srun",)  # the forwarder sends its request while the interpreter starts
 ALIASES = "aliases.sh"
 FORWARDER = ".forward"
 SOURCE = "forward.c"
@@ -70,7 +71,7 @@ def install(folder: Path) -> Path:
     is_quick = build(Path(__file__).with_name(SOURCE), folder / FORWARDER)
     for program in PROGRAMS:
         write_program(folder / "python" / program, program_text(program), 0o755)
-        if is_quick and program not in MODULES:
+        if is_quick and (program in SENT_AHEAD or program not in MODULES):
             link_program(folder / program, FORWARDER)
         else:
             write_program(folder / program, program_text(program), 0o755)

@@ -27,7 +27,7 @@ from posix import (
     open as open_file,
 )
 
-from lattice.cli.slurm.exchange import Unreachable, ask
+from lattice.cli.slurm.exchange import Unreachable, ask, asked_before
 from lattice.cli.slurm.place import quick_place
 
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from lattice.cli.slurm.place import Place
 
+    Asker = Callable[[bytes], Mapping[str, Any]]
     Perform = Callable[[Place, Mapping[str, Any], list[int]], tuple[int, str]]
 
 MAX_SCRIPT = 4 << 20
@@ -58,8 +59,9 @@ PREFIXES = (
     "SSHARE_",
     "SSTAT_",
 )
-# Left by the forwarder if it could not finish.
-REQUEST, RESUMED = "LATTICE_SLURM_REQUEST", "LATTICE_SLURM_RESUME"
+# Left by the forwarder if it could not finish; the last one names a connection on which it sent the request already.
+REQUEST, RESUMED, ASKED = "LATTICE_SLURM_REQUEST", "LATTICE_SLURM_RESUME", "LATTICE_SLURM_ASKED"
+_FORWARDED = (REQUEST, RESUMED, ASKED)
 ZONE = "LATTICE_TIME_ZONE"  # the caller's time zone, as the server reads it
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
 # Options of sbatch without a value: a word after any other may be its value, not the script.
@@ -107,12 +109,15 @@ class Stopped(Exception):
 class Patience:
     """Interrupts of a continuing command: noted during a request, because work may have started; raised while it only waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_held: bool = False) -> None:
+        """`are_held`: the forwarder has held interrupts back, until now."""
         import _signal  # `signal` without its enumerations
 
         self.may_end = False
         self.noted: list[int] = []
         _signal.signal(_signal.SIGINT, self._interrupted)
+        if are_held:
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGINT,))
 
     def _interrupted(self, number: int, _frame: object) -> None:
         if self.may_end:
@@ -148,8 +153,8 @@ def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
     more = _script_fields(path, script) if script is not None else ""
     if resumed := variables.get(RESUMED):
         more = f',"resume":{quoted(resumed)}'
-    asker = _asker(program, variables)
-    patience = Patience() if perform is not None else None
+    patience = Patience(are_held=ASKED in variables) if perform is not None else None
+    asker = _after(variables.get(ASKED, ""), _asker(program, variables))
     while True:
         try:
             if patience is not None:
@@ -181,7 +186,7 @@ def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
             return int(answer.get("code", 0))
 
 
-def _asker(program: str, variables: dict[str, str]) -> "Callable[[bytes], Mapping[str, Any]]":
+def _asker(program: str, variables: dict[str, str]) -> "Asker":
     place = quick_place(variables)
     if place is not None:
         return lambda body: ask(place, body)
@@ -192,6 +197,17 @@ def _asker(program: str, variables: dict[str, str]) -> "Callable[[bytes], Mappin
     except Unreachable as error:
         raise Stopped(f"{program}: error: {error}\n") from None
     return lambda body: ask_slowly(client, body)
+
+
+def _after(descriptor: str, asker: "Asker") -> "Asker":
+    """The first answer is that to the request which the forwarder has sent, if it did and one comes."""
+    sent = [descriptor] if descriptor else []
+
+    def ask_next(body: bytes) -> "Mapping[str, Any]":
+        answer = asked_before(sent.pop()) if sent else None
+        return asker(body) if answer is None else answer
+
+    return ask_next
 
 
 def _own_place(program: str, variables: dict[str, str]) -> "Place":
@@ -224,7 +240,7 @@ def _fixed(program: str, argv: list[str], variables: dict[str, str]) -> str:
     sent = ",".join(
         f"{quoted(name)}:{quoted(value)}"
         for name, value in variables.items()
-        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS and name not in (REQUEST, RESUMED, ZONE)
+        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS and name not in (*_FORWARDED, ZONE)
     )
     zone = variables.get("TZ", _site_zone())
     if zone is not None:
