@@ -150,3 +150,12 @@ def test_a_hint_goes_only_to_processes_that_catch_the_signal(shim: ShimProcess, 
     }
     (shim.scratch / "stop").touch()
     assert agent.ended(1)["cause"] == "exit"
+
+
+def test_a_run_without_a_process_ends_as_it_is_told_and_keeps_its_walltime(shim: ShimProcess, agent: Client) -> None:
+    assert agent.ask("start", **shim.request(1, "true", holds=True, walltime_s=300))["phase"] == "running"
+    assert agent.ask("finish", number=1, run=1, exit_code=7)["ok"]
+    ended = agent.ended(1)
+    assert (ended["cause"], ended["exit_code"]) == ("exit", 7)
+    agent.ask("start", **shim.request(2, "true", holds=True, walltime_s=0.2))
+    assert agent.ended(2)["cause"] == "walltime"

@@ -264,7 +264,7 @@ class RunTable:
             run.held = run.group.held
             self._make_namespace(run.group, launch)
             if launch.holds:
-                return self._hold(run)
+                return self._hold(run, launch)
             self._fork(run, launch, run.group)
         except (OSError, ValueError) as error:
             run.error = in_words(error)
@@ -280,9 +280,10 @@ class RunTable:
         self._interventions.set_walltime(run, launch.walltime_s)
         return run
 
-    def _hold(self, run: Run) -> Run:
+    def _hold(self, run: Run, launch: Launch) -> Run:
         """A run without a process of its own: its group and what it sees are there for steps, until it is stopped."""
         run.phase, run.launch = "running", None
+        self._interventions.set_walltime(run, launch.walltime_s)
         run.save_timer = self._loop.call_at(boot_now() + SAVE_RUNNING_S, lambda: self._save(run))
         return run
 

@@ -34,6 +34,7 @@ from lattice.wire.work.sessions import PLACEHOLDER
 
 INDEX = "${INDEX}"
 ONE_STEP = "srun"
+HOLDERS = (ONE_STEP, "salloc")
 NATIVE = SlurmSettings()
 # What is made here of the work; every other field of the work goes into the order's field of the same name, as it is.
 _MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask", "data", "memory_policy"})
@@ -106,11 +107,15 @@ def adapted(order: StartOrder, allocation: Allocation, part: Part) -> StartOrder
     """The order as the part's node gets it: for the entrypoint, or only to prepare the node.
 
     Without an entrypoint there is all that surrounds a run, and no process of its own, no files and no limit of time. Agents of the
-    release before do not know `holds`; they start a program that waits for its end.
+    release before do not know `holds`; they start a program that waits for its end. What only holds nodes for a program elsewhere
+    has no process on its first node either; that node keeps its walltime, and ends it.
     """
     if not allocation.is_prepared_only(part.node):
         others = allocation.parts[len(allocation.launched) :]
-        return replace(order, awaits=any(each.phase is PartPhase.ASSIGNED for each in others))
+        awaits = any(each.phase is PartPhase.ASSIGNED for each in others)
+        if allocation.asked is None or allocation.asked.program not in HOLDERS:
+            return replace(order, awaits=awaits)
+        return replace(order, awaits=awaits, holds=True, argv=PLACEHOLDER, script=b"", script_args=(), files=None)
     return replace(
         order,
         holds=True,
