@@ -231,12 +231,15 @@ def test_a_field_that_one_side_lacks_is_refused_when_the_plan_is_made() -> None:
         Plan(LessThanTheMessage, pb.RunKey)
     with pytest.raises(PlanError, match="neither has a field colour"):
         Plan(RunKey, pb.RunKey, apart={"colour": "there is none"})
+
+
+def test_a_field_whose_values_do_not_fit_is_refused_by_the_first_message() -> None:
     with pytest.raises(PlanError, match="only one of them has ENDED, RESTARTING, STARTING, STOPPING"):
-        Plan(WithOtherPhase, pb.KnownRun, messages.RUN_KEY)
+        _ = Plan(WithOtherPhase, pb.KnownRun, messages.RUN_KEY).read
     with pytest.raises(PlanError, match="later release"):
-        Plan(WithPhase, pb.KnownRun, messages.RUN_KEY)
+        _ = Plan(WithPhase, pb.KnownRun, messages.RUN_KEY).write
     with pytest.raises(PlanError, match="no plan for RunKey"):
-        Plan(WithOtherPhase, pb.KnownRun)
+        _ = Plan(WithOtherPhase, pb.KnownRun).write
 
 
 def test_texts_and_seconds_of_strangers_are_made_sensible_and_nothing_else_is() -> None:

@@ -143,7 +143,7 @@ COLLECTING_ORDERS: dict[str, Plan[Any, Any]] = {
 }
 CHECKPOINT_ORDERS: dict[str, Plan[Any, Any]] = {"checkpoint_run": CHECKPOINT_RUN}
 _FIELDS = {
-    plan.record: (field, plan.write)
+    plan.record: (field, plan)
     for orders in (RUN_ORDERS, STEP_ORDERS, COLLECTING_ORDERS, CHECKPOINT_ORDERS)
     for field, plan in orders.items()
 }
@@ -210,8 +210,8 @@ GATHERED = Plan(Share, pb.Gathered)
 
 
 def order_message(order: Order | CheckpointOrder | AnyStepOrder | CollectingOrder) -> pb.ServerMessage:
-    field, write = _FIELDS[type(order)]
-    return pb.ServerMessage(**{field: write(order)})
+    field, plan = _FIELDS[type(order)]
+    return pb.ServerMessage(**{field: plan.write(order)})
 
 
 def run_order_of(message: pb.ServerMessage) -> Order | None:

@@ -2,13 +2,14 @@
 
 A field of a record travels in the message's field of the same name. What one side has and the other has not must be named with the
 reason when the plan is made; otherwise it is not made, and nothing that imports it starts. So a field cannot be forgotten on its way.
+How the fields travel is worked out by the first message: a process that starts need not wait for all plans.
 """
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
-import msgspec
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 from msgspec import Struct
@@ -52,23 +53,31 @@ class Plan(Generic[R, M]):
         self.record = record
         self.message = message
         self.apart = apart
-        described = fields_of(record)
-        wire = {field.name: cast("FieldDescriptor", field) for field in message.DESCRIPTOR.fields}
-        self.names = {field.name: renamed.get(field.name, field.name) for field in described}
-        for name in apart:
-            self.names.pop(name, None)
-        self._check(set(wire))
-        plans = {plan.record: plan for plan in inner}
-        self._fields = [
-            _Field(record, field, wire[self.names[field.name]], plans, unknown.get(field.name))
-            for field in described
+        self._inner = inner
+        self._unknown = unknown
+        self.names = {name: renamed.get(name, name) for name in record.__struct_fields__ if name not in apart}
+        self._check({field.name for field in message.DESCRIPTOR.fields})
+
+    @cached_property
+    def write(self) -> Callable[[R], M]:
+        return self._writer()
+
+    @cached_property
+    def read(self) -> Callable[[M], R]:
+        return self.reader()
+
+    @cached_property
+    def _fields(self) -> "list[_Field]":
+        wire = {field.name: cast("FieldDescriptor", field) for field in self.message.DESCRIPTOR.fields}
+        plans = {plan.record: plan for plan in self._inner}
+        return [
+            _Field(self.record, field, wire[self.names[field.name]], plans, self._unknown.get(field.name))
+            for field in fields_of(self.record)
             if field.name in self.names
         ]
-        self.write: Callable[[R], M] = self._writer()
-        self.read: Callable[[M], R] = self.reader()
 
     def _check(self, wire_names: set[str]) -> None:
-        own = {field.name for field in msgspec.structs.fields(self.record)}
+        own = set(self.record.__struct_fields__)
         pair = f"{self.record.__name__} and {self.message.DESCRIPTOR.name}"
         for name in sorted(self.apart.keys() - own - wire_names):
             raise PlanError(f"{pair}: neither has a field {name}")
