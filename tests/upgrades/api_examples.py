@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import grpc
 
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.core.machine.levels import NEWEST
 from tests.integration.api.grpc_wire import RPCS, grpc_of, message_of
 from tests.integration.api.parity_examples import EXAMPLES, Request

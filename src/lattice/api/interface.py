@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, Shared, TextAnswer, TunnelAnswer
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.wire.shapes import NoShape, message_name
 
 Service = Literal["AllocationService", "NodeService", "AdminService"]

@@ -15,7 +15,8 @@ import pytest
 from starlette.types import Message
 
 from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 from lattice.core.machine.commands import SetTenant, SetVcluster
 from lattice.core.model.site.tenants import Tenant, Vcluster, Visibility
 from tests.integration.api import grpc_wire

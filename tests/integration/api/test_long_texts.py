@@ -17,7 +17,8 @@ import pytest
 from msgspec import Struct, json
 from msgspec import inspect as i
 
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 from lattice.api.slurm.registry import PROGRAMS
 from lattice.daemons.server.local_socket import PEER_USER, LocalAccess
 from lattice.slurm.submit.options import OPTIONS, Takes

@@ -17,7 +17,8 @@ import pytest
 from lattice.api.errors import STATUS
 from lattice.api.grpc.contract import rpcs
 from lattice.api.grpc.statuses import STATUS as GRPC_STATUS
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 from lattice.api.rates import RateLimits
 from lattice.wire.shapes import shape_of
 from tests.integration.api.grpc_wire import RPCS, Answer, ask, grpc_of, rich_status, said

@@ -15,7 +15,8 @@ from msgspec import inspect as i
 
 import lattice_sdk.models.records as m
 from lattice.api.interface import response_of
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 from lattice.wire.work import submissions
 from lattice_sdk import Client, LatticeClient, Submission
 from lattice_sdk.calls.every import Calls

@@ -6,7 +6,7 @@ from lattice.api.auditing import denied, refused_login
 from lattice.api.auth.membership import with_membership
 from lattice.api.auth.rbac import may_at_all
 from lattice.api.errors import ApiError, starting
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
 from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey

@@ -4,7 +4,7 @@ from lattice.api.access.admission import admit
 from lattice.api.auth.rbac import Permission, Role
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 

@@ -3,7 +3,7 @@
 from lattice.api.access.admission import authenticate
 from lattice.api.auth.rbac import may_at_all
 from lattice.api.errors import ApiError
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 

@@ -9,7 +9,8 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from lattice.api.interface import Response, Service, camel, response_of, service_of
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 from lattice.wire.pb import admin_pb2, allocations_pb2, nodes_pb2
 from lattice.wire.shapes import NoShape, Shape, message_name, shape_of
 

@@ -1,13 +1,7 @@
 """Every operation of the API: its name, what it needs, and how it is reached over REST. The only list there is."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from msgspec import Struct
-
 from lattice.api.auth.rbac import Permission
-from lattice.api.context import Context, NoParameters
+from lattice.api.context import NoParameters
 from lattice.api.operations.admin import (
     audit,
     backups,
@@ -37,6 +31,8 @@ from lattice.api.operations.nodes import query as node_query
 from lattice.api.operations.nodes import sets as node_sets
 from lattice.api.operations.nodes import usage as node_use
 from lattice.api.operations.observe import alerts, diagnostics, figures, targets
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.operation import row as _row
 from lattice.api.operations.services import revisions
 from lattice.api.operations.telemetry import closer, comparing, diagnosing
 from lattice.api.operations.telemetry import metrics as telemetry
@@ -65,58 +61,13 @@ from lattice.wire.work.rollouts import ServiceRollback, ServiceUpdate
 from lattice.wire.work.steps import StepSubmission
 from lattice.wire.work.submissions import Submission
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-# The operations differ in what they take; the table pairs each with its own request type.
-Handler = Callable[[Context, Any], Awaitable[object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One row. Parameters of the path and of the query, and the fields of the body, are fields of `request`.
-
-    `in_query` are fields of the body that may stand in the query as well.
-    """
-
-    name: str
-    handle: Handler
-    request: type[Struct]
-    permission: Permission
-    method: Method
-    path: str
-    status: int = 200
-    in_query: frozenset[str] = frozenset()
-
-
-def _row(
-    method: Method,
-    path: str,
-    handle: Handler,
-    request: type[Struct],
-    permission: Permission,
-    status: int = 200,
-    in_query: frozenset[str] = frozenset(),
-) -> Operation:
-    name = getattr(handle, "__name__", path)
-    return Operation(
-        name=name,
-        handle=handle,
-        request=request,
-        permission=permission,
-        method=method,
-        path=path,
-        status=status,
-        in_query=in_query,
-    )
-
-
 _P = Permission
 
 # The most frequent ones come first: routes are tried in this order.
 OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations", submitting.submit, Submission, _P.SUBMIT, 201, frozenset({"dry_run"})),
     _row("POST", "/allocations/batch", batching.submit_batch, batching.SubmissionBatch, _P.SUBMIT),
-    _row("GET", "/allocations", listing.list_allocations, listing.AllocationQuery, _P.READ),
-    _row("GET", "/allocations/count", listing.count_allocations, listing.AllocationQuery, _P.READ),
+    *listing.LISTS,
     _row("POST", "/allocations/cancel", allocations.cancel_many, allocations.CancelMany, _P.CHANGE),
     _row("GET", "/allocations/metrics", telemetry.running_metrics, telemetry.RunningMetricsQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}", allocations.get_allocation, allocations.GetAllocation, _P.READ),

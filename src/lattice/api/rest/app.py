@@ -1,17 +1,17 @@
 """The REST side of a server: routes made from the operation table, and the few public addresses."""
 
 import msgspec
-from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lattice.api.access.figures import TENANT_PAGE, tenant_page
-from lattice.api.errors import ApiError, ErrorAnswer, starting
+from lattice.api.errors import ApiError
 from lattice.api.limits import MAX_ADDRESS
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.protocol import server_version
-from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
+from lattice.api.rest.endpoint import STALE, Endpoint, send_error, send_json
+from lattice.api.rest.gate import Health
 from lattice.api.rest.openapi import document_bytes
 from lattice.api.rest.requests import Headers, source_of
 from lattice.api.services import Services
@@ -20,10 +20,6 @@ from lattice.observe.metrics import CONTENT_TYPE
 _PREFIX = "/v1"
 _LONG_PREFIX = "/api/v1/"
 _OTHER_SPELLINGS = {"/v1/audit/logs": "/v1/audit"}
-
-
-class Health(Struct, frozen=True):
-    status: str
 
 
 def build_app(services: Services) -> "RestApp":
@@ -94,26 +90,6 @@ def choose_consistency(scope: Scope) -> None:
 
 # Further addresses of an operation.
 _ALIASES = {"/allocations/{id}/tasks": ("POST", "/allocations/{id}/steps")}
-
-
-class StartupGate:
-    """Where clients arrive: tells them to come back until `open` says which application serves them."""
-
-    def __init__(self) -> None:
-        self._app: ASGIApp | None = None
-
-    def open(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._app is not None:
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1013})
-            return
-        answer = Health("recovering") if scope["path"] == "/healthz" else ErrorAnswer(starting().view)
-        await send_json(send, 503, answer, Headers(scope).request_id, RETRY)
 
 
 def _operation_routes(services: Services) -> list[Route]:

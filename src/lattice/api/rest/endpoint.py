@@ -14,7 +14,7 @@ from lattice.api.answers import Drawn, EventAnswer, OtherStatus, Shared, TextAns
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, not_a_tunnel, translated
 from lattice.api.limits import MAX_DECODED_HERE
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.api.pacing import in_thread
 from lattice.api.protocol import check_client
 from lattice.api.rest.encoding import encode, encode_long

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from lattice.api.errors import STATUS, ErrorAnswer
 from lattice.api.interface import Response, response_of, service_of
-from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.operations.operation import Operation
+from lattice.api.operations.table import OPERATIONS
 
 _REF = "#/components/schemas/{name}"
 _IN_PATH = re.compile(r"\{(\w+)\}")

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope
 from lattice.api.access.admission import TWICE
 from lattice.api.errors import ApiError
 from lattice.api.limits import DISCARD_S, MAX_BODY_BYTES, MAX_DISCARDED_BYTES, MAX_REQUEST_ID
-from lattice.api.operations.table import Operation
+from lattice.api.operations.operation import Operation
 from lattice.api.rest.elements import check_elements
 from lattice.api.rest.explain import explain_field, explain_json
 from lattice.api.rest.forms import plain_form

@@ -1,35 +1,41 @@
-"""Where clients and agents come in: REST, the local socket, gRPC, the agents' own port, and the file that says where all that is."""
+"""Where clients and agents come in: REST, the local socket, gRPC, the agents' own port, and the file that says where all that is.
+
+Everything of gRPC is imported when it is needed: a server that starts answers lists over REST before.
+"""
 
 import asyncio
 import json
 import logging
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from socket import socket
+from typing import TYPE_CHECKING
 
-from grpc.aio import Server as GrpcServer
 from starlette.types import ASGIApp
 
 from lattice.api.auth.tokens import sign_token
 from lattice.api.gateway.server import Gateway
-from lattice.api.grpc.agents.certificates import Admissions, Refused
-from lattice.api.grpc.agents.service import AgentService
-from lattice.api.grpc.operations import OperationServices
-from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_credentials
-from lattice.api.grpc.server import BindFailed, build_server
-from lattice.api.grpc.terminals import TerminalService
-from lattice.api.rest.app import StartupGate
+from lattice.api.rest.gate import StartupGate
 from lattice.api.rest.server import NotListening, RestServer, server_settings
 from lattice.api.sockets.websocket import Sockets
 from lattice.config.schema import ServerConfig
-from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.http_limits import BoundedProtocol, bounded, descriptors, grpc_shares, http_limits
 from lattice.daemons.server.listening import Address, ListenFailed, bind, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
 from lattice.daemons.server.tls import ServerTls
 from lattice.ports.clock import Clock
 from lattice.ports.site.identity import Verifier
+
+if TYPE_CHECKING:
+    from grpc.aio import Server as GrpcServer
+
+    from lattice.api.grpc.agents.certificates import Admissions, Refused
+    from lattice.api.grpc.agents.service import AgentService
+    from lattice.api.grpc.operations import OperationServices
+    from lattice.api.grpc.public import Health
+    from lattice.daemons.server.agent_listener import AgentListener
 
 ENDPOINTS_FILE = "endpoints.json"
 REST_PATIENCE_S = 1
@@ -51,26 +57,22 @@ class Front:
         secret: bytes,
         clock: Clock,
         verifier: Verifier,
-        admissions: Admissions,
-        refused: Refused,
+        admissions: "Admissions",
+        refused: "Refused",
         around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
         self._config = config
         self._secret = secret
         self._clock = clock
+        self._verifier, self._admissions, self._refused = verifier, admissions, refused
         self._around = around  # what is in front of REST: the web page
         self._tls = ServerTls(config.api.tls) if config.api.tls.certificate else None
         self._endpoints_file = Path(config.data_dir) / ENDPOINTS_FILE
-        self._agent_listener = AgentListener(config.api, secret, clock, verifier, admissions, refused)
         # Answers every REST request. Every change of role opens it with another application; it is never closed.
         self.gate = StartupGate()
-        # The same for gRPC.
-        self.operations = OperationServices()
         # Web pages of running work, where the configuration has a listener for them.
         self.gateway = Gateway(None if self._tls is None else self._tls.context)
         self.proxy_url = ""  # where browsers reach it
-        # Every agent's stream; a stream outlives the session on it, and so the role of this server.
-        self.agents = AgentService(verifier, refused=refused)
         # What follows is None until it was started. Only the methods here set it, each once.
         self._rest: RestServer | None = None
         self._rest_task: asyncio.Task[None] | None = None
@@ -80,6 +82,27 @@ class Front:
         self._grpc_address: Address | None = None
         self._health: Health | None = None
         self._agent_port: Address | None = None
+
+    @cached_property
+    def operations(self) -> "OperationServices":
+        """The gate for gRPC."""
+        from lattice.api.grpc.operations import OperationServices
+
+        return OperationServices()
+
+    @cached_property
+    def agents(self) -> "AgentService":
+        """Every agent's stream; a stream outlives the session on it, and so the role of this server."""
+        from lattice.api.grpc.agents.service import AgentService
+
+        return AgentService(self._verifier, refused=self._refused)
+
+    @cached_property
+    def _agent_listener(self) -> "AgentListener":
+        from lattice.daemons.server.agent_listener import AgentListener
+
+        api = self._config.api
+        return AgentListener(api, self._secret, self._clock, self._verifier, self._admissions, self._refused)
 
     @property
     def scheme(self) -> str:
@@ -121,6 +144,10 @@ class Front:
 
     def bind_grpc(self, address: Address) -> None:
         """Takes the port, and offers the API beside the agents' streams; with TLS where that is configured. Raises ListenFailed."""
+        from lattice.api.grpc.public import UnusableCertificate, offer, tls_credentials
+        from lattice.api.grpc.server import BindFailed, build_server
+        from lattice.api.grpc.terminals import TerminalService
+
         credentials = None if self._tls is None else self._tls.grpc_credentials()
         try:
             self._grpc, port = build_server(self.agents, str(address), credentials, self._grpc_connections())
@@ -179,7 +206,8 @@ class Front:
         if self._local_socket is not None:
             await self._local_socket.stop()
         await self.gateway.stop()
-        self.agents.say_goodbye("the server is stopping")
+        if self._grpc is not None:
+            self.agents.say_goodbye("the server is stopping")
 
     async def close(self) -> None:
         """Returns when no connection is left."""

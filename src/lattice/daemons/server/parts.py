@@ -6,18 +6,14 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
 from lattice.api.gateway.tickets import Tickets
-from lattice.api.grpc.agents.links import AgentLinkTable
-from lattice.api.grpc.agents.session import LocalRegistrar
-from lattice.api.grpc.agents.uploads import UploadGrants, UploadSigning
-from lattice.api.pages.work import PortWork
 from lattice.api.partitions import SlurmNames, slurm_names
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
@@ -45,7 +41,7 @@ from lattice.daemons.outside.data import data_tiers, result_buckets
 from lattice.daemons.outside.objects import log_retention, object_store_of
 from lattice.daemons.outside.web import WebFront
 from lattice.daemons.server.debug_flags import DebugFlags
-from lattice.daemons.server.following import NoScheduling
+from lattice.daemons.server.following import NoLinks, NoScheduling
 from lattice.daemons.server.front import Front
 from lattice.daemons.server.guards import (
     begin_auditing,
@@ -56,7 +52,6 @@ from lattice.daemons.server.guards import (
 )
 from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, bind, check_free, parse_listen
-from lattice.daemons.server.loops import Loops
 from lattice.daemons.server.lost_data import note_begun
 from lattice.daemons.server.senders import Senders
 from lattice.daemons.server.storage import ChosenLog, Storage
@@ -69,6 +64,16 @@ from lattice.ports.quorum.object_store import SigningStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.quorum.servers import Membership, QuorumView, ServerState
 from lattice.quorum.log_clock import years_off
+
+if TYPE_CHECKING:  # what lists do not need is imported after the first of them are answered
+    from lattice.api.grpc.agents.links import AgentLinkTable
+    from lattice.api.grpc.agents.session import LocalRegistrar
+    from lattice.api.grpc.agents.uploads import UploadSigning
+    from lattice.api.pages.work import PortWork
+    from lattice.daemons.server.loops import Loops
+
+# How long lists of work may hold the rest of a start up.
+LISTS_WITHIN_S = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -105,8 +110,6 @@ class ServerParts:
         self._spans = span_exporter(config)
         self._metric_store, self._storage_qos = metric_store_of(config), storage_qos_of(config)
         self._show_figures()
-        # Orders to the agents that have a session here; filled and emptied by the sessions alone.
-        self.links = AgentLinkTable()
         self._web = WebFront(config, secret, self._verifiers.issuer)
         admissions = NodeAdmissions(self.replica)
         self.front = Front(config, secret, self.clock, self.verifier, admissions, self._agent_refused, self._web.around)
@@ -119,6 +122,13 @@ class ServerParts:
         self.services: Services | None = None
         self._tickets = Tickets(time.monotonic, secret)  # sessions of the gateway are known to every server
         self._pages: PortWork | None = None  # the way from the gateway to the work, while this server leads
+
+    @cached_property
+    def links(self) -> "AgentLinkTable":
+        """Orders to the agents that have a session here; filled and emptied by the sessions alone."""
+        from lattice.api.grpc.agents.links import AgentLinkTable
+
+        return AgentLinkTable()
 
     def _show_figures(self) -> None:
         quorum = self.metrics.quorum
@@ -178,8 +188,10 @@ class ServerParts:
 
     async def begin_loops(
         self, replica: Replica, own_url: str, ask_servers: AskServers, quorum: QuorumView | None = None
-    ) -> Loops:
+    ) -> "Loops":
         """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
+        from lattice.daemons.server.loops import Loops
+
         config, defaults = self.config, self.config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
         if config.upgrade.auto_finalize is not False:
@@ -213,8 +225,10 @@ class ServerParts:
             _log.warning("submission.rules: %s; the rule is skipped until then", problem)
         return self.loops
 
-    def registrar(self, loops: Loops) -> LocalRegistrar:
+    def registrar(self, loops: "Loops") -> "LocalRegistrar":
         """Where agents register while these loops run."""
+        from lattice.api.grpc.agents.session import LocalRegistrar
+
         return LocalRegistrar(self.verifier, loops.sessions, self.links, self._upload_signing())
 
     async def end_loops(self) -> None:
@@ -240,11 +254,15 @@ class ServerParts:
         )
 
     def _grant(self, prefix: str, node: str) -> str:
+        from lattice.api.grpc.agents.uploads import UploadGrants
+
         is_signed = isinstance(self._objects, SigningStore) or prefix.startswith(BUCKET)
         return UploadGrants(self._secret).grant(prefix, node) if is_signed else ""
 
-    def _upload_signing(self) -> UploadSigning | None:
+    def _upload_signing(self) -> "UploadSigning | None":
         """For nodes that store output and results themselves; a directory signs nothing."""
+        from lattice.api.grpc.agents.uploads import UploadGrants, UploadSigning
+
         store = self._objects if isinstance(self._objects, SigningStore) else None
         if store is None and self._results is None:
             return None
@@ -259,7 +277,7 @@ class ServerParts:
     def services_over(
         self,
         replica: Replica,
-        loops: Loops | None,
+        loops: "Loops | None",
         *,
         is_ready: Callable[[], bool],
         quorum: QuorumView | None = None,
@@ -316,8 +334,28 @@ class ServerParts:
         self._serve_pages(None if loops is None else self._lead(self.services, loops))
         return self.services
 
-    def _lead(self, services: Services, loops: Loops) -> PortWork:
+    async def answer_lists(self) -> None:
+        """Clients who wait for a list of work have it before the loops, gRPC and all other operations are there."""
+        services = Services(
+            replica=self.replica,
+            links=NoLinks(),
+            verifier=self.verifier,
+            clock=self.replica.clock,
+            wall=self.clock,
+            scheduling=NoScheduling(),
+            observations=Observations(),
+            metrics=self.metrics,
+            ring=self._ring,
+            limits=rate_limits(self.config, self.replica),
+            **_names(self.config),
+        )
+        await self.front.gate.answer_lists(services, LISTS_WITHIN_S)
+        services.feed.close()
+
+    def _lead(self, services: Services, loops: "Loops") -> "PortWork":
         """Adds what only the leader has."""
+        from lattice.api.pages.work import PortWork
+
         services.steps = loops.steps
         services.ports = self.links.bulk
         services.idle = loops.idle_ends
@@ -329,7 +367,7 @@ class ServerParts:
         services.ready = partial(_is_ready, loops.observations.readiness)
         return PortWork(services)
 
-    def _serve_pages(self, work: PortWork | None) -> None:
+    def _serve_pages(self, work: "PortWork | None") -> None:
         if self._pages is not None:
             self._pages.close()
         self._pages = work

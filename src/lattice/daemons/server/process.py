@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from lattice.api.rest.app import build_app
 from lattice.config.release import installed_release
 from lattice.config.schema import ServerConfig
 from lattice.daemons.server.gc import keep_what_is_loaded
@@ -16,6 +15,9 @@ from lattice.daemons.server.storage import embedded_log
 from lattice.ports.quorum.servers import ServerState, alone
 from lattice.quorum.backup.restore import refuse_unfinished
 
+# A request that comes while this server starts waits that long before it is refused: no other server can answer it.
+HOLD_S = 1.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -24,6 +26,7 @@ class ServerProcess:
 
     def __init__(self, config: ServerConfig, secret: bytes, *, accepts_loss: bool = False) -> None:
         self.parts = ServerParts(config, secret, embedded_log(config), accepts_loss=accepts_loss)
+        self.parts.front.gate.hold_s = HOLD_S
 
     async def start(self) -> None:
         """Returns when agents and clients are served. Raises ListenFailed, LogError and what else keeps it from that."""
@@ -44,7 +47,10 @@ class ServerProcess:
             await asyncio.to_thread(mend_archive, config)
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
+        from lattice.api.rest.app import build_app
+
         parts, front = self.parts, self.parts.front
+        await parts.answer_lists()
         loops = await parts.begin_loops(parts.replica, f"{front.scheme}://{reachable(rest)}", self._servers)
         front.agents.receive_at(parts.registrar(loops))
         front.bind_grpc(grpc)

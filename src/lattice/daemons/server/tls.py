@@ -9,12 +9,13 @@ import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
-
-import grpc
+from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig, TlsSection
-from lattice.wire.reloaded_tls import Identity, server_credentials
+
+if TYPE_CHECKING:  # gRPC is imported when REST answers already
+    import grpc
 
 _log = logging.getLogger(__name__)
 
@@ -113,8 +114,9 @@ class ServerTls:
             await asyncio.sleep(self._settings.reload_every)
             await asyncio.to_thread(self.reload)
 
-    def grpc_credentials(self, authorities: Callable[[], bytes] | None = None) -> grpc.ServerCredentials:
+    def grpc_credentials(self, authorities: Callable[[], bytes] | None = None) -> "grpc.ServerCredentials":
         """For a gRPC port; with `authorities` callers must present a certificate of one of them."""
+        from lattice.wire.reloaded_tls import Identity, server_credentials
 
         def identity() -> Identity:
             return Identity(*self._pair, None if authorities is None else authorities())

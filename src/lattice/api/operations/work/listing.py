@@ -17,6 +17,7 @@ from lattice.api.find.states import parse_states
 from lattice.api.find.visibility import find_vcluster
 from lattice.api.kept_listings import MIN_KEPT_ROWS
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
+from lattice.api.operations.operation import row
 from lattice.api.pacing import Pace
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
@@ -217,3 +218,10 @@ async def _group(context: Context, text: str) -> tuple[int, Intervals]:
         return found.number, positions
     place = found.number - found.record.group - 1
     return found.record.group, ((place, place + 1),)
+
+
+# These need the state and nothing else: a server that starts answers them first.
+LISTS = (
+    row("GET", "/allocations", list_allocations, AllocationQuery, Permission.READ),
+    row("GET", "/allocations/count", count_allocations, AllocationQuery, Permission.READ),
+)
