@@ -71,6 +71,7 @@ WITHOUT_RECORD = {
 }
 # Records of the ports that no message stands for, and why.
 WITHOUT_MESSAGE = {
+    "InputPiece": "input for a step, which the stream itself carries as StepInput",
     "OutputPiece": "what a reader of output gets",
     "NodeUse": "what was measured, without its number",
     "StepOrder": "common to the orders about steps",
