@@ -66,6 +66,9 @@ class Timeline:
             return _pick(table, np.flatnonzero(good))
         return _joined(_pick(table, np.flatnonzero(good)))
 
+    def soonest(self, demand: Demand, length: int) -> None:
+        """Only the openings tell here."""
+
     def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
         """Whether the node is open for that time; None when only the openings of all nodes can tell."""
         if self._has_shares or not demand.is_whole:

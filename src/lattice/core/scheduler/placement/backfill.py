@@ -34,20 +34,36 @@ def earliest_start(room: Room, demand: Demand, shape: Shape, before: Reservation
     The nodes are those that were kept `before`, if they will do: predictions should not wander without need.
     """
     least = demand.least
+    length = shape.walltime_s * 1000 or NEVER
+    charges = room.charges(demand)
+    if least == 1 and not room.calendar and not charges:
+        soonest = room.timeline.soonest(demand, length)
+        if soonest is not None:
+            return _single(room, *soonest, before)
     openings = room.timeline.openings(demand)
     if room.calendar:
         openings = room.calendar.cut(openings, shape.tenant, shape.user)
-    length = shape.walltime_s * 1000 or NEVER
     latest = openings.latest(length)
     fits = latest >= openings.start
     if not fits.all():
         openings, latest = openings.keep(fits), latest[fits]
     if len(openings.node) < least:
         return None
-    stretches = [total.starts(amount, length) for total, amount in room.charges(demand)]
+    stretches = [total.starts(amount, length) for total, amount in charges]
     if demand.request.require_conformance and least > 1:
         return _earliest_alike(room, demand, openings, latest, stretches)
     return _earliest(room, demand, openings, latest, stretches, before)
+
+
+def _single(room: Room, at: int, ready: Rows, before: Reservation | None) -> Start | None:
+    """On one of the nodes that are ready then: the one that was kept before, if it will do, else the first by id."""
+    if at >= NEVER:
+        return None
+    first = int(np.minimum.reduce(ready))
+    if before is not None and before.start_at == at and len(before.nodes) == 1:
+        kept = room.snapshot.nodes.rows[before.nodes[0]]
+        first = kept if kept in ready.tolist() else first
+    return Start(at=at, rows=np.array([first], np.intp))
 
 
 def _earliest(

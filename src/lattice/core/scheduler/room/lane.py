@@ -71,6 +71,10 @@ class Lane:
             end = np.concatenate([end, [NEVER]])
         return Openings(node=np.full(len(start), self._row), start=start, end=end)
 
+    def soonest(self, demand: Demand, length: int) -> tuple[int, Rows] | None:
+        """Only the openings can tell."""
+        return None
+
     def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
         """Only the openings can tell."""
         return None

@@ -270,7 +270,10 @@ class Room:
         self._kept[number] = _Kept(demand, rows, start, end)
         self._promise(demand, start, end)
         self._save(rows, self.bar)
-        self.bar[rows] = np.minimum(self.bar[rows], start)
+        if len(rows) == 1:
+            self.bar[rows[0]] = min(int(self.bar[rows[0]]), start)
+        else:
+            self.bar[rows] = np.minimum(self.bar[rows], start)
         self.has_bars = True
 
     def release(self, number: int) -> None:

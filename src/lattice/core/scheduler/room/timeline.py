@@ -79,6 +79,22 @@ class Timeline:
             return _pick(table, good.nonzero()[0])
         return _joined(_pick(table, good.nonzero()[0]))
 
+    def soonest(self, demand: Demand, length: int) -> tuple[int, Rows] | None:
+        """When the first node is open for that long, NEVER if none will be, and all that are from then on; None when only the openings
+        of all nodes can tell.
+
+        What the openings tell, for the most frequent demand, a single whole node: in a long queue of small work a plan asks this for each.
+        """
+        if self._has_shares or not demand.is_whole or demand.least != 1:
+            return None
+        node, start, end = self._table[NODE : END + 1, : self._size]
+        good: Bools = end - start >= length
+        good |= end >= NEVER
+        good &= demand.usable[node]
+        times: Ints = np.where(good, start, NEVER)
+        at = int(np.minimum.reduce(times, initial=NEVER))
+        return at, node[times == at]
+
     def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
         """Whether the node is open for that time; None when only the openings of all nodes can tell."""
         if self._has_shares or not demand.is_whole:
