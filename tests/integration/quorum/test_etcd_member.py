@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,16 @@ async def test_a_member_whose_data_are_gone_does_not_begin_an_empty_cluster(
     (settings.data / "member").rename(tmp_path / "lost")
     with pytest.raises(MemberFailed, match="data of member s1 is missing"):
         await EtcdMember(settings).restart()
+
+
+@scenario
+async def test_the_data_of_another_server_are_refused(tmp_path: Path, certificates: CertificateFolder) -> None:
+    settings = settings_for(tmp_path, "s1", certificates)
+    write_origin(settings, Origin(name="s1", token="", cluster={"s1": settings.peer_url}, is_joining=False))
+    other = EtcdMember(replace(settings, name="s2"))
+    with pytest.raises(MemberFailed, match="has the data of server s1, and this is s2; correct `name` or `data_dir`"):
+        await other.restart()
+    assert other.pid is None
 
 
 @scenario

@@ -113,7 +113,7 @@ class EtcdMember:
         """
         settings = self.settings
         if settings.started.exists() or (has_data(settings) and not settings.origin.exists()):
-            raise MemberFailed(f"{settings.folder} already contains a member; start without --bootstrap")
+            raise MemberFailed(f"data_dir: {settings.folder} already contains a member; start without --bootstrap")
         if settings.origin.exists():
             # The first start was interrupted before the member had answered.
             await self._start_and_wait(self._known_origin())
@@ -286,13 +286,19 @@ class EtcdMember:
 
     def _known_origin(self) -> Origin:
         try:
-            return msgspec.json.decode(self.settings.origin.read_bytes(), type=Origin)
+            origin = msgspec.json.decode(self.settings.origin.read_bytes(), type=Origin)
         except FileNotFoundError:
             raise MemberFailed(
-                f"{self.settings.folder} has never been a member; start with --bootstrap (the first server) or --join"
+                f"data_dir: {self.settings.folder} has never been a member; start with --bootstrap (the first server) or --join"
             ) from None
         except msgspec.DecodeError as error:
             raise MemberFailed(f"cannot read {self.settings.origin}: {error}") from error
+        if origin.name != self.settings.name:
+            raise MemberFailed(
+                f"data_dir: {self.settings.folder} has the data of server {origin.name}, and this is {self.settings.name}; "
+                "correct `name` or `data_dir` in the configuration"
+            )
+        return origin
 
     async def _joined_origin(self, seed: EtcdClient) -> Origin:
         settings = self.settings
