@@ -32,6 +32,11 @@ ABOUT = {
     "lattice-server": "server of the Lattice workload scheduler",
     "lattice-agent": "agent that runs the work of a node for the Lattice workload scheduler",
 }
+COMPLETIONS = {
+    "bash": "bash-completion/completions/lattice",
+    "zsh": "zsh/vendor-completions/_lattice",
+    "fish": "fish/vendor_completions.d/lattice.fish",
+}
 UNITS = {"lattice-server": "lattice-server.service", "lattice-agent": "lattice-agent.service"}
 SCRIPTS = {
     "lattice-cli": ("lattice",),
@@ -141,9 +146,8 @@ def _fill_common(target: Path, whole: Path) -> None:
         path = target / "usr/share/man" / page.parent.name / f"{page.name}.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(page.read_bytes(), 9, mtime=0))
-    words = [str(whole / PREFIX / "bin" / "lattice"), "completion", "bash"]
-    script = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    _write(target / "usr/share/bash-completion/completions/lattice", script)
+    for shell, place in COMPLETIONS.items():
+        _write(target / "usr/share" / place, (ROOT / "share" / "completions" / shell).read_text())
     _write(
         target / "etc/lattice/config.yaml",
         "# Where the commands on this machine find the cluster; see lattice-config(5).\n"

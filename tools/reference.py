@@ -14,6 +14,7 @@ from typing import TypeVar
 from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
 from lattice.api.grpc.contract import rpcs
 from lattice.api.operations.table import OPERATIONS
+from lattice.cli.commands.shell import completion
 from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,6 +122,7 @@ def pages(*, is_fresh: bool = False) -> dict[str, str]:
         **code_reference.pages(NOTE),
         **{f"../../src/lattice/config/examples/{name}": text for name, text in config_examples.files().items()},
         "../../config/agent.yaml": config_examples.of_agent(),
+        **{f"../../share/completions/{shell}": script for shell, script in completion.SCRIPTS.items()},
         "openapi.json": openapi.generate(is_fresh=is_fresh),
         "../guide/migrating-from-slurm.md": slurm_options.spliced(MIGRATING.read_text()),
     }

@@ -43,6 +43,7 @@ agent_replaced() { wait_for replaced && wait_for ready && same_work; }
 
 try "both units are active" wait_for active lattice-agent
 try "the server serves" active lattice-server
+try "the node is admitted" wait_for lattice admin node admit n1
 try "the node is Ready" wait_for ready
 try "the server runs as its own user" test "$(property lattice-server User)" = lattice -a "$(stat -c %U /proc/$(property lattice-server MainPID))" = lattice
 try "the agent keeps its protection" test "$(cat /proc/$(property lattice-agent MainPID)/oom_score_adj)" = -900

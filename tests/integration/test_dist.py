@@ -60,6 +60,9 @@ def test_the_wheel_has_all_that_is_installed(release: dict[str, bytes], tmp_path
     data = f"{name.removesuffix('-py3-none-any.whl')}.data/data/share"
     for path in (ROOT / "share" / "man").rglob("*.?"):
         assert f"{data}/man/{path.parent.name}/{path.name}" in names
+    completions = ("bash-completion/completions/lattice", "zsh/site-functions/_lattice")
+    for place in (*completions, "fish/vendor_completions.d/lattice.fish"):
+        assert f"{data}/{place}" in names
     for path in (ROOT / "deploy" / "systemd").iterdir():
         assert f"{data}/lattice/systemd/{path.name}" in names
     assert {

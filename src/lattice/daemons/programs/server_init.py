@@ -121,13 +121,15 @@ def make_plan(options: argparse.Namespace) -> Plan:
         **{folder / "systemd" / name: (_unit(name, program, folder), PUBLIC) for name in UNITS},
     }
     config = folder / "server.yaml"
+    site = f"LATTICE_CONFIG={folder}/config.yaml LATTICE_TOKEN_FILE={folder}/admin.token"
     return Plan(
         files=files,
         steps=(
             f"{program}/lattice-server --config {config} --check-config",
             _start(program, folder),
-            f"LATTICE_CONFIG={folder}/config.yaml LATTICE_TOKEN_FILE={folder}/admin.token {program}/lattice doctor",
+            f"{site} {program}/lattice doctor",
             f"{program}/lattice-server --config {config} --agent-token NODE > NODE.token    # for the agent of each node",
+            f"{site} {program}/lattice admin node admit NODE    # a new node waits for that",
         ),
     )
 
