@@ -1,6 +1,6 @@
 """The leader's last figures: of allocations and nodes, put together over nodes, and unknown when they are two windows old."""
 
-from lattice.control.telemetry.reported import FRESH_S, ReportedFigures
+from lattice.control.telemetry.reported import FRESH_S, STORAGE_EVERY_S, ReportedFigures
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import NodeFigures, RunFigure
 
@@ -76,3 +76,13 @@ def test_storage_is_what_runs_read_and_write_on_all_their_nodes() -> None:
     figures.take("n1", told(9, io_read_bytes=1e9))
     clock.s += FRESH_S / 2 + 1
     assert figures.storage_gbps() == {9: 1.0}
+
+
+def test_a_run_that_stopped_using_storage_is_not_counted_any_more() -> None:
+    clock = Clock()
+    figures = ReportedFigures(clock)
+    figures.take("n1", told(7, io_read_bytes=1e9))
+    assert figures.storage_gbps() == {7: 1.0}
+    clock.s += STORAGE_EVERY_S
+    figures.take("n1", told(7, io_read_bytes=0.0))
+    assert figures.storage_gbps() == {}

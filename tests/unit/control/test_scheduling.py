@@ -4,7 +4,14 @@ import asyncio
 from collections.abc import Callable
 
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
-from lattice.core.machine.commands import CancelAllocation, ConfirmNode, DrainNode, PlaceAllocation, RegisterNode
+from lattice.core.machine.commands import (
+    CancelAllocation,
+    ConfirmNode,
+    DrainNode,
+    PlaceAllocation,
+    RegisterNode,
+    SetSetting,
+)
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState
@@ -230,3 +237,21 @@ async def test_a_cycle_reports_what_each_vcluster_placed_and_left_waiting() -> N
     cycle = report.vclusters["default"]
     assert (cycle.accepted, cycle.rejected, cycle.waiting) == (1, 0, 1)
     assert 0 <= report.scoring_s <= report.seconds
+
+
+@scenario
+async def test_what_work_uses_of_the_storage_is_asked_for_where_that_is_limited() -> None:
+    world = World()
+    await world.prepare("n1")
+    asked: list[int] = []
+
+    def used() -> dict[int, float]:
+        asked.append(world.clock.now_ms())
+        return {}
+
+    loop = Scheduling(world.replica, Observations(), world.clock, SchedulingSettings(), storage_gbps=used)
+    await loop.run_cycle()
+    assert asked == []
+    await world.do(SetSetting(key="scheduler.storage_bandwidth_gbps", value="10"))
+    await loop.run_cycle()
+    assert asked == [world.clock.now_ms()]

@@ -24,6 +24,9 @@ class ReportedFigures:
         self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
         self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
         self._congestion: dict[str, tuple[float, float]] = {}  # by node: when, and from 0 to 1
+        self._uses: dict[
+            tuple[int, int, str], tuple[float, float]
+        ] = {}  # of storage, in GB/s: as `_runs`, where there is any
         self._storage: dict[int, float] = {}
         self._storage_due_s = 0.0
 
@@ -38,10 +41,16 @@ class ReportedFigures:
             key = (each.key.number, each.key.run, node)
             self._runs.pop(key, None)
             self._runs[key] = (now_s, figures)
+            used = sum(figures.get(metric, 0.0) for metric in STORAGE_METRICS)
+            if used > 0:
+                self._uses[key] = (now_s, used / 1e9)
+            else:
+                self._uses.pop(key, None)
             self._numbers.setdefault(each.key.number, {})[key] = None
         while self._runs and (len(self._runs) > MAX_ENTRIES or not self._is_fresh(next(iter(self._runs.values()))[0])):
             key = next(iter(self._runs))
             del self._runs[key]
+            self._uses.pop(key, None)
             of_number = self._numbers[key[0]]
             del of_number[key]
             if not of_number:
@@ -87,10 +96,9 @@ class ReportedFigures:
         if now_s >= self._storage_due_s:
             self._storage_due_s = now_s + STORAGE_EVERY_S
             found: dict[int, float] = {}
-            for (number, _, _), (at_s, figures) in self._runs.items():
-                used = sum(figures.get(metric, 0.0) for metric in STORAGE_METRICS)
-                if used > 0 and self._is_fresh(at_s):
-                    found[number] = found.get(number, 0.0) + used / 1e9
+            for (number, _, _), (at_s, used) in self._uses.items():
+                if at_s >= now_s - FRESH_S:
+                    found[number] = found.get(number, 0.0) + used
             self._storage = found
         return self._storage
 

@@ -55,6 +55,7 @@ from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.site.budgets import Remaining
+from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import QUEUED, Allocation, TaskGroup
 from lattice.core.scheduler.plan import arrange, plan
 from lattice.core.scheduler.proposals import Explanation, Placement, Plan
@@ -286,7 +287,7 @@ class Scheduling:
         return Signals(
             energy_price=self._energy_price(now),
             congestion=self._congestion(),
-            storage_gbps=self._storage_gbps(),
+            storage_gbps=self._storage_gbps() if self._limits_storage() else {},
             fingerprints=known.fingerprints,
             drifted=known.drifted,
             excluded=known.excluded,
@@ -295,6 +296,9 @@ class Scheduling:
             checkpoint_minutes=self._checkpoint_minutes(),
             budgets=self._budgets(),
         )
+
+    def _limits_storage(self) -> bool:
+        return float(setting_value(self._replica.state.settings, "scheduler.storage_bandwidth_gbps")) > 0
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:
         is_small = len(snapshot.queue.number) <= _SMALL_QUEUE and len(snapshot.nodes.ids) <= _SMALL_CLUSTER
