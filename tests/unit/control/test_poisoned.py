@@ -30,7 +30,8 @@ from lattice.control.nodes.remediation import Remediation
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
 from lattice.control.retention.ended import EndedRetention
-from lattice.control.services import updating
+from lattice.control.services import moving, updating
+from lattice.control.services.moving import Moving
 from lattice.control.services.scaling import Autoscaling
 from lattice.control.services.updating import Updating
 from lattice.control.steps import registry as step_registry
@@ -157,6 +158,21 @@ async def updates(patch: Patch, folder: Path) -> None:
     poison(patch, updating, "next_steps", lambda record, *rest: record.number == bad)
     await made.step_due()
     assert [world.allocation(each).parts[0].phase for each in (bad, good)] == ["running", "leaving"]
+
+
+async def drained_services(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2", "n3", "n4")
+    bad, good = await serving(world, "n1"), await serving(world, "n2")
+    observations = Observations()
+    for node in ("n3", "n4"):
+        observations.join(node, 0.0)
+    made = Moving(world.replica, observations)
+    for node in ("n1", "n2"):
+        await world.do(DrainNode(node=node))
+    poison(patch, moving, "_can_move", lambda record, node: record.number == bad)
+    await made.move_due()
+    assert [world.allocation(each).state for each in (bad, good)] == ["Running", "Stopping"]
 
 
 async def autoscaling(patch: Patch, folder: Path) -> None:
@@ -574,6 +590,7 @@ CASES: dict[str, tuple[str, Case]] = {
     IdleEnds.__name__: ("idle", idle_ends),
     Evictions.__name__: ("evictions", evictions),
     Updating.__name__: ("updates", updates),
+    Moving.__name__: (moving.LOOP, drained_services),
     Autoscaling.__name__: ("autoscaling", autoscaling),
     Staging.__name__: ("staging", staging),
     NodeWatch.__name__: ("node_watch", node_watch),

@@ -169,7 +169,7 @@ class Autoscaling:
             last = record.parts[-1].node
             reason = f"scaled down: {verdict.reason}"
             return ShrinkAllocation(number=record.number, run=record.run, node=last, reason=reason)
-        share = share_for(self._replica.state, record, nodes.candidates, nodes.taken)
+        share = share_for(self._replica.state, record, nodes.candidates, nodes.taken, is_more=True)
         if share is None:
             return None
         nodes.taken.add(share.node)

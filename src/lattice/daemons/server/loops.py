@@ -34,6 +34,7 @@ from lattice.control.nodes.wiping import Wiping
 from lattice.control.other_servers import OtherServers
 from lattice.control.retention.ended import EndedRetention
 from lattice.control.services.metrics import ScaleMetrics
+from lattice.control.services.moving import Moving
 from lattice.control.services.scaling import Autoscaling
 from lattice.control.services.updating import Updating
 from lattice.control.settings import seconds_setting
@@ -282,6 +283,7 @@ class Loops:
 
     def _care_for_services(self, replica: Replica, clock: Clock, metrics: Metrics, store: MetricStore | None) -> None:
         self.updating = Updating(replica, self.observations, clock)
+        self.moving = Moving(replica, self.observations)
         figures = ScaleMetrics(self.observations, self.figures, clock, store)
         self.autoscaling = Autoscaling(replica, self.observations, clock, figures.read, metrics.autoscaling)
 
@@ -364,6 +366,7 @@ class Loops:
             self.idle_ends,
             self.evictions,
             self.updating,
+            self.moving,
             self.autoscaling,
             self.staging,
             self.tracing,

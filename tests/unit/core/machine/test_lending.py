@@ -5,8 +5,14 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.rules.lending import borrowed_by
 from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import SENSITIVE, Demands, Lending, Lends, Vcluster
+from lattice.core.model.work.allocations import Lifecycle, Restart
+from lattice.core.model.work.allocations import PartPhase as P
+from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointWay
 from lattice.core.model.work.evictions import EvictionReason
+from tests.unit.core.machine.test_instances import grow, part
+from tests.unit.core.machine.test_revisions import stopped
 from tests.unit.core.machine.world import World
 
 LENDS = Lending(lends=Lends.IDLE)
@@ -104,3 +110,60 @@ def test_a_vcluster_without_a_list_borrows_nothing() -> None:
     world = World()
     world.running("n1")
     assert borrowed_by(world.state, world.state.vclusters["batch"]) == []
+
+
+REACTIVE = {
+    "lifecycle": Lifecycle.REACTIVE,
+    "restart": Restart.ALWAYS,
+    "scaling": ScalePolicy(min_nodes=1, max_nodes=4, metric="in_flight", target=1.0),
+    "walltime_s": 0,
+}
+SERVICE = {"lifecycle": Lifecycle.UNBOUNDED, "restart": Restart.ALWAYS, "walltime_s": 0}
+
+
+@pytest.mark.parametrize(("fields", "left"), [(REACTIVE, (1, 0)), (SERVICE, (2, 1))], ids=["reactive", "service"])
+def test_a_service_gives_back_what_is_reclaimed_and_keeps_its_other_instances(
+    fields: dict[str, object], left: tuple[int, int]
+) -> None:
+    world = two_homes()
+    first = ("n3",) if fields is REACTIVE else ("n3", "n1")
+    web = world.running(*first, vcluster="guest", per_node=True, **fields)
+    if fields is REACTIVE:
+        world.must(grow(world, web, "n1", size=2))
+        world.must(cmd.ReportPart(number=web, run=1, node="n1", seq=part(world, web, "n1").seq + 1, phase=P.RUNNING))
+    home = world.submit(vcluster="home")
+    world.must(reclaim(home, web, "n1"))
+    assert part(world, web, "n1").phase is P.RUNNING, "it is warned first"
+    world.at += 60_000
+    world.must(cmd.StopVictims(number=home))
+    assert (world[web].state, part(world, web, "n1").phase) == ("Running", P.LEAVING)
+    stopped(world, web, "n1")
+    assert (world[web].state, world[web].run, world[web].nodes) == ("Running", 1, ("n3",))
+    assert (world[web].size, world[web].missing) == left
+    assert world[web].preempted == 0
+    world.must(placed(home, "n1"))
+    assert not world.state.evictions.records
+
+
+def test_a_service_with_nothing_else_is_reclaimed_as_a_whole() -> None:
+    world = two_homes()
+    web = world.running("n1", vcluster="guest", per_node=True, **SERVICE)
+    home = world.submit(vcluster="home")
+    world.must(reclaim(home, web, "n1"))
+    world.at += 60_000
+    world.must(cmd.StopVictims(number=home))
+    assert world[web].state == "Stopping"
+
+
+def test_a_checkpoint_before_instances_leave_stops_nothing() -> None:
+    world = two_homes()
+    world.must(cmd.SetSetting(key="checkpoint.root", value="/ck"))
+    web = world.running("n3", "n1", vcluster="guest", per_node=True, checkpoint=CheckpointWay(), **SERVICE)
+    world.must(reclaim(world.submit(vcluster="home"), web, "n1"))
+    opened = world[web].checkpoints.open
+    assert opened is not None
+    assert not opened.stops
+    for node in ("n3", "n1"):
+        world.must(cmd.ReportCheckpoint(number=web, run=1, n=1, node=node, phase=CheckpointPhase.DONE))
+    world.must(cmd.ReportCheckpoint(number=web, run=1, n=1, node="n3", phase=CheckpointPhase.SEALED))
+    assert world[web].state == "Running"

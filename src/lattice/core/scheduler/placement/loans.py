@@ -65,9 +65,9 @@ class Loans:
         return members if members is not None else np.zeros(len(self._user), np.bool_)
 
     def may_borrow(self, vcluster: Vcluster, shape: Shape, klass: int) -> bool:
-        """Only work that can be taken off the nodes again, and that ends soon enough where the vCluster says so."""
+        """Only work that can be taken off the nodes again, that ends, and soon enough where the vCluster says so."""
         longest_s = lending_of(vcluster).max_borrow_s
-        return klass < FIRST_UNPREEMPTED_CLASS and (not longest_s or 0 < shape.walltime_s <= longest_s)
+        return klass < FIRST_UNPREEMPTED_CLASS and 0 < shape.walltime_s <= (longest_s or shape.walltime_s)
 
     def rows(self, vcluster: Vcluster, demand: Demand, shape: Shape, own: Rows) -> Rows:
         """The foreign nodes that are open for the demand, as many as may be lent; empty when they are too few beside its `own`."""

@@ -14,6 +14,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import lending, sensitive
 from lattice.core.machine.rules.checkpoints.asking import before_stop, let_go
+from lattice.core.machine.rules.instances import leaving
 from lattice.core.machine.rules.kept_nodes import fits_beside, without
 from lattice.core.machine.rules.work import placement, quotas, reservations
 from lattice.core.machine.rules.work.tasks import materialise
@@ -21,7 +22,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.capacity.lending import lending_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState, Share
-from lattice.core.model.work.allocations import Allocation, AllocationState, StopIntent
+from lattice.core.model.work.allocations import Allocation, AllocationState, PartPhase, StopIntent
 from lattice.core.model.work.checkpoints import CheckpointReason
 from lattice.core.model.work.evictions import (
     KEEP_MS,
@@ -39,6 +40,7 @@ from lattice.core.model.work.evictions import (
 Events = tuple[ev.AnyEvent, ...]
 MAX_SHARERS = 64  # allocations that one reclaimed node may be shared by
 _MOVING = (ev.AllocationStopping, ev.AllocationEnded, ev.AllocationRequeued)  # what takes a victim on
+_STAYING = (PartPhase.ASSIGNED, PartPhase.RUNNING, PartPhase.RESTARTING)
 # A node in another state takes no work soon; one that is Degraded may be Ready again in a moment.
 _HOPEFUL = (NodeState.READY, NodeState.DEGRADED)
 
@@ -67,7 +69,8 @@ def evict(state: State, command: cmd.EvictAllocations, at: int) -> Events | Reje
         return refusal
     grace_s = lending_of(state.vclusters[preemptor.vcluster]).return_grace_s
     grace_ms = int(grace_s * 1000) if command.reason is EvictionReason.RECLAIM else 0
-    taken = [_taken(state, victim, at, grace_ms) for victim in victims]
+    wanted = frozenset(share.node for share in command.shares)
+    taken = [_taken(state, victim, at, grace_ms, wanted) for victim in victims]
     eviction = Eviction(
         number=command.number,
         run=command.run,
@@ -80,9 +83,15 @@ def evict(state: State, command: cmd.EvictAllocations, at: int) -> Events | Reje
     return (*released, ev.EvictionBegan(eviction=eviction), *begun)
 
 
-def _taken(state: State, record: Allocation, at: int, grace_ms: int) -> tuple[Victim, ev.AnyEvent | None]:
+def _taken(
+    state: State, record: Allocation, at: int, grace_ms: int, wanted: frozenset[str]
+) -> tuple[Victim, ev.AnyEvent | None]:
     """How far the victim is to begin with: it writes a checkpoint first if it can; one that is warned has until its time is over."""
     asked = before_stop(state, record, CheckpointReason.PREEMPTION, at, within_ms=grace_ms)
+    if asked is not None and grace_ms and _gives_back(record, wanted):
+        # The others keep running, so this checkpoint is followed by no stop.
+        is_new = isinstance(asked, ev.CheckpointRequested)
+        asked = replace(asked, checkpoint=replace(asked.checkpoint, stops=False)) if is_new else None
     victim = Victim(number=record.number, run=record.run)
     if grace_ms:
         return replace(victim, phase=VictimPhase.WARNED, due_at=at + grace_ms), asked
@@ -106,7 +115,27 @@ def stop_victims(state: State, command: cmd.StopVictims, at: int) -> Events | Re
     changed = replace(
         eviction, victims=tuple(replace(v, phase=VictimPhase.STOPPING) if v in due else v for v in victims)
     )
-    return (ev.EvictionChanged(eviction=changed), *map(_stopping, ending))
+    ended = (event for each in ending for event in _ended(state.allocations[each.number], eviction))
+    return (ev.EvictionChanged(eviction=changed), *ended)
+
+
+def _ended(record: Allocation, eviction: Eviction) -> Events:
+    """Work on lent nodes that are wanted back is stopped; a service gives them back and keeps its others."""
+    wanted = frozenset(eviction.nodes)
+    if not _gives_back(record, wanted):
+        return (ev.AllocationStopping(number=record.number, intent=StopIntent.PREEMPT),)
+    going = [part for part in record.parts if part.node in wanted and part.phase is not PartPhase.LEAVING]
+    gone = [event for part in going for event in leaving(record, part, "its node is wanted back by its home")]
+    # A service that follows its load is scaled down, any other one is given another node.
+    size = max(record.scaling.min_nodes, record.size - len(going)) if record.scaling is not None else record.size
+    fewer = (ev.InstancesWanted(number=record.number, wanted=size),) if size < record.size else ()
+    return (*fewer, *gone)
+
+
+def _gives_back(record: Allocation, wanted: frozenset[str]) -> bool:
+    """Whether it can do without these nodes."""
+    staying = (part for part in record.parts if part.node not in wanted)
+    return record.has_instances and any(part.phase in _STAYING for part in staying)
 
 
 def _victims(state: State, command: cmd.EvictAllocations) -> list[Allocation] | Rejected:
@@ -207,6 +236,10 @@ def settle(state: State, events: Events, at: int) -> Events:
     for event in events:
         for number, why in _ends(state, event):
             ended.setdefault(number, why)
+        if isinstance(event, ev.NodeLeft) and event.number in registry.takers:
+            taker = registry.takers[event.number]
+            if set(registry.records[taker].nodes).isdisjoint(state.allocations[event.number].nodes):
+                moved.setdefault(taker, {})[event.number] = VictimPhase.GONE
         if isinstance(event, _MOVING) and event.number in registry.takers:
             phase = VictimPhase.STOPPING if isinstance(event, ev.AllocationStopping) else VictimPhase.GONE
             moved.setdefault(registry.takers[event.number], {})[event.number] = phase

@@ -14,7 +14,15 @@ from lattice.core.machine.rules.work.placement import check_nodes
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import PartTrigger, next_part_phase
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.work.allocations import ACTIVE, INSTANCE_SHIFT, Allocation, AllocationState, Part, PartPhase
+from lattice.core.model.work.allocations import (
+    ACTIVE,
+    INSTANCE_SHIFT,
+    Allocation,
+    AllocationState,
+    Part,
+    PartPhase,
+    StopIntent,
+)
 
 Events = tuple[ev.AnyEvent, ...]
 
@@ -62,6 +70,8 @@ def shrink(state: State, command: cmd.ShrinkAllocation) -> Events | Rejected:
             message=f"{allocation_id(found.number)} has no instance on node {command.node} that could leave",
         )
     staying = [each for each in found.parts if each.node != part.node and each.phase is not PartPhase.LEAVING]
+    if not staying and command.replace:
+        return _moved(state, found, command.node)
     if not staying:
         return Rejected(
             code="conflict",
@@ -77,6 +87,15 @@ def shrink(state: State, command: cmd.ShrinkAllocation) -> Events | Rejected:
         return ()
     left = leaving(found, part, command.reason)
     return left if command.replace else (ev.InstancesWanted(number=found.number, wanted=found.size - 1), *left)
+
+
+def _moved(state: State, found: Allocation, node: str) -> Events | Rejected:
+    """The last instance goes as the whole service: it is queued again and starts elsewhere."""
+    if found.state is not AllocationState.RUNNING:
+        return Rejected(code="stale", message=f"{allocation_id(found.number)} is {found.state}")
+    if not state.nodes[node].drain_wanted:
+        return Rejected(code="stale", message=f"node {node} is not drained")
+    return (ev.AllocationStopping(number=found.number, intent=StopIntent.DRAIN, lost_node=node),)
 
 
 def _running(state: State, number: int, run: int) -> Allocation | Rejected:
