@@ -79,7 +79,7 @@ async def test_the_only_instance_goes_as_the_whole_service_and_is_queued_again()
     assert world.allocation(number).state is AllocationState.STOPPING
     await place.say(number, world.allocation(number).parts[0], PartPhase.ENDED)
     after = world.allocation(number)
-    assert (after.state, after.run, world.node("n1").state) == (AllocationState.PENDING, 2, NodeState.DRAINED)
+    assert (after.state, after.requeue_count, world.node("n1").state) == (AllocationState.PENDING, 0, NodeState.DRAINED)
 
 
 @scenario
