@@ -36,8 +36,10 @@ from lattice.control.services.scaling import Autoscaling
 from lattice.control.services.updating import Updating
 from lattice.control.steps import registry as step_registry
 from lattice.control.steps.live import LiveStep
+from lattice.control.work import budget_notices as budget_notices_module
 from lattice.control.work import tracing
 from lattice.control.work.archiving import Archiving
+from lattice.control.work.budget_notices import BudgetNotices
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.idle import IdleEnds
@@ -59,6 +61,7 @@ from lattice.core.machine.commands import (
     RequestCheckpoint,
     ReviseService,
     SetSetting,
+    SetTenant,
     SetVcluster,
     SubmitAllocation,
 )
@@ -70,7 +73,7 @@ from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthRe
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.site.audit import AuditNote
-from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, PartPhase, Request
 from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notification, Notify, Occasion
@@ -173,6 +176,18 @@ async def drained_services(patch: Patch, folder: Path) -> None:
     poison(patch, moving, "_can_move", lambda record, node: record.number == bad)
     await made.move_due()
     assert [world.allocation(each).state for each in (bad, good)] == ["Running", "Stopping"]
+
+
+async def budget_notices(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.replica.propose(RaiseLevel(level=2), actor="test")
+    for name in ("bad", "good"):
+        await world.do(SetTenant(tenant=Tenant(name=name, admins=("ada",), gpu_hours_budget=10.0), create=True))
+    uses = {name: [(9.0, 10.0, "GPU")] for name in ("bad", "good")}
+    made = BudgetNotices(world.replica, lambda: uses, lambda user, wanted: ("mail:ada@example.org",))
+    poison(patch, BudgetNotices, "_due", lambda self, tenant, uses: tenant.name == "bad")
+    await made.look()
+    assert [world.state.tenants[name].budget_noted for name in ("bad", "good")] == [0, 80]
 
 
 async def autoscaling(patch: Patch, folder: Path) -> None:
@@ -591,6 +606,7 @@ CASES: dict[str, tuple[str, Case]] = {
     Evictions.__name__: ("evictions", evictions),
     Updating.__name__: ("updates", updates),
     Moving.__name__: (moving.LOOP, drained_services),
+    BudgetNotices.__name__: (budget_notices_module.LOOP, budget_notices),
     Autoscaling.__name__: ("autoscaling", autoscaling),
     Staging.__name__: ("staging", staging),
     NodeWatch.__name__: ("node_watch", node_watch),

@@ -59,6 +59,7 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import QUEUED, Allocation, TaskGroup
 from lattice.core.scheduler.plan import arrange, plan
 from lattice.core.scheduler.proposals import Explanation, Placement, Plan
+from lattice.core.scheduler.score.budget import Use, uses
 from lattice.core.scheduler.score.score import score
 from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.clock import Clock
@@ -243,6 +244,14 @@ class Scheduling:
         if self._plan is None or self._plan.wake_at is None:
             return interval_s
         return min(interval_s, max(0.0, (self._plan.wake_at - self._clock.now_ms()) / 1000))
+
+    def budget_uses(self) -> dict[str, list[Use]]:
+        """Of each tenant with a budget, what it has used of each: hours, budget and unit."""
+        state, now = self._replica.state, self._clock.now_ms()
+        self._cycle.signals = self._signals(now)
+        snapshot = self._cycle.snapshot(self._observations)
+        found = {name: uses(snapshot, name, now) for name in (*state.tenants, *snapshot.signals.budgets)}
+        return {name: used for name, used in found.items() if used}
 
     async def run_cycle(self) -> int:
         """Plans once and proposes what follows; returns how many placements took effect."""

@@ -45,6 +45,7 @@ from lattice.core.machine.vocabulary.site_commands import (
     ArchiveAudit,
     DeleteRecord,
     DeleteReservation,
+    NoteBudget,
     RaiseLevel,
     RecordAudit,
     RecordSnapshot,
@@ -463,6 +464,7 @@ AnyCommand = (
     | SetNotifyDefault
     | NoteTimeLimit
     | NoteAlert
+    | NoteBudget
     | SettleNotifications
     | RecordAudit
     | AddAuditKey

@@ -18,7 +18,7 @@ from lattice.core.machine.rules.checkpoints import requests as checkpoints
 from lattice.core.machine.rules.data import staging
 from lattice.core.machine.rules.nodes import drift, nodes
 from lattice.core.machine.rules.services import resizing, revising
-from lattice.core.machine.rules.site import administration, audit, deletion, specifications, upgrades
+from lattice.core.machine.rules.site import administration, audit, budgets, deletion, specifications, upgrades
 from lattice.core.machine.rules.work import (
     allocations,
     dags,
@@ -201,6 +201,7 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.SetNotifyDefault, notifications.set_default),
     _timed(cmd.NoteTimeLimit, notifications.note_time_limit),
     _plain(cmd.NoteAlert, notifications.note_alert),
+    _timed(cmd.NoteBudget, budgets.note),
     _plain(cmd.SettleNotifications, notifications.settle),
     # data
     _timed(cmd.WantCopy, staging.want),

@@ -43,6 +43,7 @@ from lattice.control.steps.wireup import WireUp
 from lattice.control.telemetry.reported import ReportedFigures
 from lattice.control.tracing.spans import WorkSpans
 from lattice.control.work.archiving import Archiving
+from lattice.control.work.budget_notices import BudgetNotices, Places
 from lattice.control.work.budgets import Budgets
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
@@ -132,6 +133,7 @@ class Loops:
         spans: SpanSink | None = None,
         store: MetricStore | None = None,
         servers: OtherServers | None = None,
+        places: Places = lambda user, wanted: wanted,
     ) -> None:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
@@ -162,12 +164,11 @@ class Loops:
         self._hear_nodes(replica, links, clock, timings, is_crowded)
         self._care_for_nodes(config, replica, clock, timings, servers)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
-        self.deadlines, self.evictions = Deadlines(replica, clock), Evictions(replica, clock)
         self._care_for_services(replica, clock, metrics, store)
         self.idle_ends = IdleEnds(replica, clock, links, self.steps.live, lambda: links.reached())
         self._record(config, replica, links, clock, objects, grant)
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
-        self.work_spans = None if spans is None else WorkSpans(replica, spans)
+        self.budget_notices, self.work_spans = self._tell(replica, places, spans)
         self._show(metrics, replica)
         self._tasks: list[asyncio.Task[None]] = []  # the running loops, empty before `start` and after `stop`
 
@@ -282,10 +283,17 @@ class Loops:
         )
 
     def _care_for_services(self, replica: Replica, clock: Clock, metrics: Metrics, store: MetricStore | None) -> None:
+        self.deadlines, self.evictions = Deadlines(replica, clock), Evictions(replica, clock)
         self.updating = Updating(replica, self.observations, clock)
         self.moving = Moving(replica, self.observations)
         figures = ScaleMetrics(self.observations, self.figures, clock, store)
         self.autoscaling = Autoscaling(replica, self.observations, clock, figures.read, metrics.autoscaling)
+
+    def _tell(self, replica: Replica, places: Places, spans: SpanSink | None) -> tuple[BudgetNotices, WorkSpans | None]:
+        return (
+            BudgetNotices(replica, self.scheduling.budget_uses, places),
+            None if spans is None else WorkSpans(replica, spans),
+        )
 
     def _show(self, metrics: Metrics, replica: Replica) -> None:
         metrics.show_heartbeats(lambda: self.sessions.counts)
@@ -371,6 +379,7 @@ class Loops:
             self.staging,
             self.tracing,
             self.notifying,
+            self.budget_notices,
         )
         configured: tuple[Loop | None, ...] = (
             self.remediation,

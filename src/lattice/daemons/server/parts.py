@@ -211,6 +211,7 @@ class ServerParts:
             grant=self._grant,
             api_url=config.api.advertised_url or own_url,
             senders=self._senders.senders,
+            places=self._senders.places,
             is_crowded=lambda: self.front.agents.is_crowded,
             epoch=self.replica.epoch,
             uploads=self.storage.uploads(),

@@ -39,6 +39,12 @@ class Senders:
             webhook_secret=secret,
         )
 
+    def places(self, user: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """Where the user can be written to: where they want, else at the address that the site derives."""
+        own = self.policy.own_address(user)
+        found = wanted or ((own,) if own else ())
+        return tuple(place for place in found if not self.policy.problem_with(place))
+
 
 def _mail(section: MailSection, mode: str, vault: Callable[[str], bytes] | None) -> Sender:
     from lattice.integrations.mail.sender import MailSender

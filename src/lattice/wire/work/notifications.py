@@ -21,14 +21,14 @@ MAX_ADDRESS = 254
 MAIL, WEBHOOK = "mail", "webhook"
 _EACH_TASK = frozenset({"tasks", "array_tasks"})
 _WORDS: dict[str, tuple[Occasion, ...]] = {
-    **{occasion.value: (occasion,) for occasion in Occasion},
+    **{occasion.value: (occasion,) for occasion in Occasion if occasion is not Occasion.BUDGET},
     "all": ALL,
     "none": (),
     "time_limit_near": (Occasion.TIME_LIMIT_90,),
     "invalid_depend": (Occasion.FAIL,),
 }
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_HINT = f"of {', '.join(Occasion)}, time-limit-near, all, none; tasks = of each task of a group"
+_HINT = f"of {', '.join(each for each in Occasion if each is not Occasion.BUDGET)}, time-limit-near, all, none; tasks = of each task of a group"
 
 
 class NotifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,7 +162,7 @@ def notice_view(notification: Notification) -> NoticeView:
         id=notification.id,
         event=notification.occasion,
         at=rfc3339(notification.at),
-        allocation=allocation_id(notification.allocation),
+        allocation=allocation_id(notification.allocation) if notification.allocation else "",
         number=notification.allocation,
         name=notification.name,
         user=notification.user,
@@ -217,6 +217,7 @@ _HAPPENED = {
     Occasion.TIME_LIMIT: "ran out of time",
     Occasion.PREEMPT: "was preempted",
     Occasion.ALERT: "may be in trouble",
+    Occasion.BUDGET: "uses up its budget",
     Occasion.TIME_LIMIT_50: "has used 50% of its walltime",
     Occasion.TIME_LIMIT_80: "has used 80% of its walltime",
     Occasion.TIME_LIMIT_90: "has used 90% of its walltime",
@@ -226,7 +227,8 @@ _HAPPENED = {
 def notice_text(notification: Notification) -> tuple[str, str]:
     """Subject and body of a mail."""
     told = notice_view(notification)
-    subject = f"Lattice: {told.allocation} {told.name} {_HAPPENED[notification.occasion]}"
+    what = f"{told.allocation} {told.name}" if told.allocation else f"tenant {told.tenant}"
+    subject = f"Lattice: {what} {_HAPPENED[notification.occasion]}"
     if notification.occasion in (Occasion.END, Occasion.FAIL) and told.cause:
         subject += f" ({_ending(told)})"
     rows = [(name, text) for name, text in _rows(told) if text]

@@ -5,7 +5,7 @@ from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal
 from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
-from lattice.core.model.work.notifications import NotifyDefault
+from lattice.core.model.work.notifications import NotifyDefault, Reader
 
 
 class SetTenant(Command, tag="set_tenant", frozen=True, kw_only=True):
@@ -13,6 +13,15 @@ class SetTenant(Command, tag="set_tenant", frozen=True, kw_only=True):
 
     tenant: Tenant
     create: bool = False
+
+
+class NoteBudget(Command, tag="note_budget", frozen=True, kw_only=True):
+    """The tenant has used this percentage of a budget, and its admins are notified; 0 = what it has used has become less again."""
+
+    tenant: str
+    percent: int
+    text: str = ""
+    to: tuple[Reader, ...] = ()
 
 
 class SetProject(Command, tag="set_project", frozen=True, kw_only=True):

@@ -60,6 +60,7 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     members: tuple[str, ...] = ()  # users who belong to it, besides those whose token says so
     admins: tuple[str, ...] = ()  # users who administer it
     visibility: Visibility = Visibility.OWN
+    budget_noted: int = 0  # percentage of a budget at which its admins were notified last
 
 
 class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

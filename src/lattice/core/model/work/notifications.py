@@ -24,6 +24,7 @@ class Occasion(StrEnum):
     TIME_LIMIT = "time_limit"  # ended because its walltime was over
     PREEMPT = "preempt"  # taken off its nodes for other work
     ALERT = "alert"  # a node measured what points to trouble: an idle GPU, lost packets
+    BUDGET = "budget"  # of a tenant, for its admins, without a subscription
 
 
 # Percentage of the walltime that has passed.
@@ -50,6 +51,13 @@ class NotifyDefault(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
     user: str
     notify: Notify
+
+
+class Reader(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Who receives a notification, and where."""
+
+    user: str
+    to: str
 
 
 class Notification(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -18,6 +18,9 @@ BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while 
 _HOUR_MS = 3_600_000.0
 
 
+Use = tuple[float, float, str]  # hours used, the budget, its unit
+
+
 def penalty(used: float) -> float:
     """The factor for a tenant that has used this part of its budget."""
     if used <= FREE_UNTIL:
@@ -67,7 +70,7 @@ def _part(hours: float, budget: float) -> float:
     return hours / budget if budget > 0 else float("inf")
 
 
-def uses(snapshot: Snapshot, tenant: str, now: int) -> list[tuple[float, float, str]]:
+def uses(snapshot: Snapshot, tenant: str, now: int) -> list[Use]:
     """Hours used, the budget and its unit, for each budget of the tenant: by the accounting system, else by the ledger."""
     outside = snapshot.signals.budgets.get(tenant)
     if outside is not None:

@@ -34,8 +34,13 @@ def set_tenant(state: State, command: cmd.SetTenant, at: int) -> Events | Reject
         refusal = Rejected(code="invalid", message="max_class must lie between 0 and 10")
     if refusal is not None:
         return refusal
-    kept: Tenant = replace(tenant, created_at=old.created_at if old else at)
+    noted = old.budget_noted if old is not None and _budgets(old) == _budgets(tenant) else 0
+    kept: Tenant = replace(tenant, created_at=old.created_at if old else at, budget_noted=noted)
     return (ev.TenantSet(tenant=kept),)
+
+
+def _budgets(tenant: Tenant) -> tuple[float | None, float | None]:
+    return tenant.gpu_hours_budget, tenant.node_hours_budget
 
 
 def set_project(state: State, command: cmd.SetProject, at: int) -> Events | Rejected:
