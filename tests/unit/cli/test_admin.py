@@ -40,6 +40,13 @@ def test_listing_and_showing_tenants(api: FakeApi, cli: Cli) -> None:
     assert cli("admin", "tenant", "list", "-q").out == "physics\n"
     assert "nodes in use:" in cli("admin", "tenant", "show", "physics").out
     assert cli("admin", "tenant", "show", "physics", "-o", "json").json["max_nodes"] == 200
+    quotas = cli("admin", "tenant", "show", "physics", "--quotas").out
+    assert [name in quotas for name in ("max nodes:", "nodes in use:", "members:", "created:")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_creating_and_changing_a_vcluster(api: FakeApi, cli: Cli) -> None:

@@ -47,6 +47,7 @@ class Options:
     members: str | None = None
     admins: str | None = None
     visibility: str | None = None
+    quotas: bool = False
 
 
 def _limit(value: float | None) -> str:
@@ -72,14 +73,17 @@ def _written(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value or "")
 
 
-def _sheet(tenant: Tenant) -> list[tuple[str, str]]:
-    fields = [(field.title, _written(getattr(tenant, field.name))) for field in FIELDS]
+NO_QUOTAS = ("members", "admins", "visibility")
+
+
+def _sheet(tenant: Tenant, *, only_quotas: bool) -> list[tuple[str, str]]:
+    fields = [field for field in FIELDS if not (only_quotas and field.name in NO_QUOTAS)]
     return [
         ("Tenant", tenant.name),
-        *fields,
+        *((field.title, _written(getattr(tenant, field.name))) for field in fields),
         ("nodes in use", str(tenant.in_use.nodes)),
         ("allocations running", str(tenant.in_use.allocations)),
-        ("created", stamp_text(tenant.created_at)),
+        *([] if only_quotas else [("created", stamp_text(tenant.created_at))]),
     ]
 
 
@@ -89,6 +93,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def fill_name(parser: argparse.ArgumentParser) -> None:
     add_fields(parser, "tenant", ())
+
+
+def fill_show(parser: argparse.ArgumentParser) -> None:
+    fill_name(parser)
+    parser.add_argument("--quotas", action="store_true", help="show only the quotas, and what is in use of them")
 
 
 def run_create(options: Options, context: Context) -> int:
@@ -115,7 +124,7 @@ def run_list(_options: Options, context: Context) -> int:
 
 def run_show(options: Options, context: Context) -> int:
     tenant = context.client.get_tenant(chosen_name(options.names, options.name, "tenant"))
-    show_one(context, tenant, _sheet(tenant))
+    show_one(context, tenant, _sheet(tenant, only_quotas=options.quotas))
     return OK
 
 
@@ -135,4 +144,9 @@ UPDATE = Command(
     ),
 )
 LIST = Command(lists=True, options=Options, run=run_list, examples=("lattice admin tenant list -o wide",))
-SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin tenant show physics",))
+SHOW = Command(
+    options=Options,
+    fill=fill_show,
+    run=run_show,
+    examples=("lattice admin tenant show physics", "lattice admin tenant show physics --quotas"),
+)
