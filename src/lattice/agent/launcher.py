@@ -42,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 PROLOGUE_FEATURE = "prologue"
 START_FEATURES = {PROLOGUE_FEATURE, POLICY_FEATURE}
+FORKED_WITHIN_S = 1.0  # full streams rest no longer for a process that is being made
 LOOK_AGAIN_S = 0.2  # a stop is not told: it is looked for
 
 
@@ -207,7 +208,17 @@ class Launcher:
             self._hooks.settle(request)
             await self._hooks.undo(order.key, order.allocation_id)
             return
-        self._agent.ask_shim(request, lambda answer: self._answered(order, request, answer, since_s))
+        answered = asyncio.Event()
+
+        def answer_came(answer: ShimMessage) -> None:
+            answered.set()
+            self._answered(order, request, answer, since_s)
+
+        self._agent.ask_shim(request, answer_came)
+        # Its start is over when its process was made: full streams rest until then.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FORKED_WITHIN_S):
+                await answered.wait()
 
     def _tell_progress(self, key: RunKey, text: str) -> bool:
         """Whether the start is wanted still."""

@@ -1,21 +1,22 @@
 """What the launcher does before it asks the shim."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.protocol import Finished, Launch
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.launcher import Launcher
-from lattice.agent.machine.state import Retention, Run, RunRefused, Stimulus
+from lattice.agent.machine.state import Retention, Run, RunRefused, RunStarted, Stimulus
 from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.devices import DeviceTable, NodeTopology
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
-from lattice.ports.nodes.agents import EndCause, RunKey, StartOrder
+from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder
 from tests.unit.agent.test_launch import ME, own_policy
 
 
@@ -61,8 +62,25 @@ class OldShim:
         raise AssertionError(why)
 
 
-def launched(tmp_path: Path, hook: Mounting, cpus: int = 0) -> RunRefused:
-    """What becomes of an order at a node with an old shim."""
+class SlowShim(OldShim):
+    """An agent whose shim answers when it is told to."""
+
+    can_mount = can_confine = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Callable[[ShimMessage], None]] = []
+
+    def find_run(self, key: RunKey) -> Run | None:
+        return Run(key=key, phase=Phase.STARTING)
+
+    def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
+        assert on_answer is not None
+        self.asked.append(on_answer)
+
+
+@contextmanager
+def launcher_of(tmp_path: Path, agent: OldShim, *hooks: Mounting) -> Iterator[Launcher]:
     facts = NodeFacts(
         node_id="n1",
         address="",
@@ -79,13 +97,20 @@ def launched(tmp_path: Path, hook: Mounting, cpus: int = 0) -> RunRefused:
     settings = Settings(
         state_dir=tmp_path, facts=facts, policy=own_policy(), retention=Retention(), output_limit=1, grace_s=1.0
     )
-    folders, agent = RunFolders(tmp_path, reachable=False), OldShim()
-    devices = DeviceTable(4, 0, "", NodeTopology())
+    folders, devices = RunFolders(tmp_path, reachable=False), DeviceTable(4, 0, "", NodeTopology())
     with ThreadPoolExecutor(1) as pool:
-        runner = HookRunner([hook], folders.path)
-        launcher = Launcher(settings, folders, devices, runner, pool, "", agent=agent)
-        order = StartOrder(key=RunKey(7, 1), allocation_id="a7", user=ME.pw_name, argv=("true",), cwd="/", cpus=cpus)
-        asyncio.run(launcher.launch(order))
+        yield Launcher(settings, folders, devices, HookRunner(list(hooks), folders.path), pool, "", agent=agent)
+
+
+def order_of(cpus: int = 0) -> StartOrder:
+    return StartOrder(key=RunKey(7, 1), allocation_id="a7", user=ME.pw_name, argv=("true",), cwd="/", cpus=cpus)
+
+
+def launched(tmp_path: Path, hook: Mounting, cpus: int = 0) -> RunRefused:
+    """What becomes of an order at a node with an old shim."""
+    agent = OldShim()
+    with launcher_of(tmp_path, agent, hook) as launcher:
+        asyncio.run(launcher.launch(order_of(cpus)))
     (refused,) = agent.fed
     assert isinstance(refused, RunRefused)
     assert refused.cause is EndCause.PROLOGUE, "it is tried on another node"
@@ -100,3 +125,21 @@ def test_run_that_needs_mounts_is_not_given_to_a_shim_without_them(tmp_path: Pat
 
 def test_share_is_not_given_to_a_shim_that_ignores_its_limits(tmp_path: Path) -> None:
     assert "cannot limit work" in launched(tmp_path, Mounting(), cpus=2).message
+
+
+def test_a_launch_lasts_until_the_shim_has_made_the_process(tmp_path: Path) -> None:
+    """Full tunnels rest as long: a process that is being made would wait for them."""
+    agent = SlowShim()
+
+    async def scenario(launcher: Launcher) -> None:
+        launching = asyncio.create_task(launcher.launch(order_of()))
+        while not agent.asked:  # noqa: ASYNC110 - a thread prepares it
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        assert not launching.done()
+        agent.asked[0](ShimMessage(ok=True, pid=1, started_boot_s=1.0))
+        await asyncio.wait_for(launching, 10)
+
+    with launcher_of(tmp_path, agent) as launcher:
+        asyncio.run(scenario(launcher))
+    assert [type(each) for each in agent.fed] == [RunStarted]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 # A stream that carried this many bytes within this many seconds is full.
 FULL_BYTES, FULL_WITHIN_S = 1 << 20, 0.05
 # How long streams rest after the process of a start was made, which then has its program loaded; and for one that takes longer, as images do.
-AFTER_S, SLOW_S = 0.02, 0.5
+AFTER_S, SLOW_S = 0.05, 0.5
 # At most this many seconds at a time; and at least this share of the time is for the streams, however much is started.
 LONGEST_S, CARRYING = 0.3, 0.1
 _LOOK_AGAIN_S = 0.005
