@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from lattice.config.schema import ApiSection, ServerConfig, WebSection
+from lattice.daemons.outside.web import WebFront
 from lattice.web.app import VIEWS, WebPage
 from lattice.web.files import PAGE
 from lattice.web.login import Settings
@@ -130,3 +132,13 @@ async def test_a_terminal_of_the_page_has_the_token_and_no_cookie(world: World) 
         seen, heard = await opened_socket(world, page, headers | changed)
         assert seen is None
         assert heard[0]["status"] in (401, 403)
+
+
+@in_world
+async def test_a_page_that_is_switched_off_is_not_in_front_of_the_api_and_lattice_web_says_so(world: World) -> None:
+    config = ServerConfig(data_dir="data", api=ApiSection(hmac_secret=""), web=WebSection(enabled=False))
+    front = WebFront(config, SECRET, None)
+    assert (front.around(world.app), front.links) == (world.app, None)
+    world.services.web_links = front.links
+    answer = await world.call("POST", "/web/links", {})
+    assert (answer.status, answer.error["hint"]) == (409, "administrators set web.enabled")

@@ -7,7 +7,7 @@ import { Sheet } from "./sheet.js";
 
 const LIMITS = [
   ["max_nodes", "Nodes at once"], ["max_concurrent_allocations", "Allocations at once"], ["max_running_per_user", "Running, each user"],
-  ["max_pending_per_user", "Waiting, each user"], ["node_hours_budget", "Node hours"], ["gpu_hours_budget", "GPU hours"], ["fair_share_target", "Fair share (0 to 1)"],
+  ["max_pending_per_user", "Waiting, each user"], ["node_hours_budget", "Node hours"], ["gpu_hours_budget", "GPU hours"], ["fair_share_target", "Fair share (0\u00a0to\u00a01)"],
 ];
 const shown = (value) => (value === null || value === undefined ? "" : String(value));
 

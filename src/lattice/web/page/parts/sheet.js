@@ -4,7 +4,7 @@ import { html } from "../ui.js";
 const isNothing = (cell) => cell === "" || cell === null || cell === undefined || cell === false;
 
 function Head({ title, kind }) {
-  return html`<th role="columnheader" class=${kind === "right" ? "right" : null}>${kind === "order" ? html`<span class="off-screen">${title}</span>` : title}</th>`;
+  return html`<th role="columnheader" class=${kind === "right" || kind === "order" ? kind : null}>${kind === "order" ? html`<span class="off-screen">${title}</span>` : title}</th>`;
 }
 
 function Cell({ title, kind, cell }) {
