@@ -294,6 +294,19 @@ async def test_a_run_that_nobody_wants_is_stopped_when_it_says_that_it_runs() ->
 
 
 @scenario
+async def test_a_run_that_ended_before_its_start_was_committed_is_not_stopped() -> None:
+    world = World()
+    await world.prepare("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
+    number = await world.running("n1")
+    ended = Report(key=RunKey(number, 1), phase=Phase.ENDED, seq=2, cause=EndCause.EXIT)
+    await service.sessions.report("n1", greeting.session, [report(number, 1, Phase.RUNNING, 1), ended])
+    assert world.allocation(number).state is AllocationState.COMPLETED
+    assert [order for _, order in world.links.sent if isinstance(order, StopOrder)] == []
+
+
+@scenario
 async def test_a_report_that_was_not_committed_is_not_acknowledged() -> None:
     world = World()
     await world.prepare("n1")

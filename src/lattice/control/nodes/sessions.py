@@ -202,8 +202,10 @@ class AgentSessions:
         level = self.replica.state.level
         commands = [_command(node, report, level) for report in reports]
         await self.replica.propose_many(commands, _actor(node))
+        # What has ended within the same batch is gone already.
+        ended = {(report.key, report.instance) for report in reports if report.phase is Phase.ENDED}
         for report in reports:
-            if report.phase is Phase.RUNNING:
+            if report.phase is Phase.RUNNING and (report.key, report.instance) not in ended:
                 self._stop_unwanted(node, report.key)
 
     def _is_meant(self, report: Report) -> bool:
