@@ -163,9 +163,14 @@ class EndedRetention:
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
-            if isinstance(event, AllocationEnded):
+            if isinstance(event, AllocationEnded) and self._may_have_kept(event.number):
                 self._ended[event.number] = None
                 self._alarm.ring()
+
+    def _may_have_kept(self, number: int) -> bool:
+        """Most work has no checkpoints; it does not wake the loop."""
+        record = self._replica.state.allocations.get(number)
+        return record is not None and (record.checkpoints.newest or record.checkpoints.failed) is not None
 
 
 def _retained(record: Allocation) -> Retained | None:

@@ -103,6 +103,7 @@ class ServerParts:
         self._images = image_registry(config)
         self._registries = container_registries(config)
         self._objects = object_store_of(config)
+        self._is_signing = isinstance(self._objects, SigningStore)  # asked once: it costs as much as a signature
         self._tiers, self._results = data_tiers(config), result_buckets(config)
         self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
         self.replica = self.storage.replica
@@ -255,10 +256,11 @@ class ServerParts:
         )
 
     def _grant(self, prefix: str, node: str) -> str:
+        if not (self._is_signing or prefix.startswith(BUCKET)):
+            return ""
         from lattice.api.grpc.agents.uploads import UploadGrants
 
-        is_signed = isinstance(self._objects, SigningStore) or prefix.startswith(BUCKET)
-        return UploadGrants(self._secret).grant(prefix, node) if is_signed else ""
+        return UploadGrants(self._secret).grant(prefix, node)
 
     def _upload_signing(self) -> "UploadSigning | None":
         """For nodes that store output and results themselves; a directory signs nothing."""
