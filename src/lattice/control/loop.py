@@ -168,8 +168,8 @@ class Alarm:
         self._event.clear()
 
 
-async def rest_by_load(work_s: float, most_s: float) -> int:
-    """Lets others run for as long as the work took, and again while they need it; returns how often.
+async def rest_by_load(work_s: float, most_s: float, *, least: int = 1) -> int:
+    """Lets others run for as long as the work took, `least` times, and again while they need it; returns how often.
 
     What repeats without end thus takes half of the time of a server that has nothing else to do, and a fifth of that of a busy one.
     """
@@ -183,7 +183,7 @@ async def rest_by_load(work_s: float, most_s: float) -> int:
         took_s = time.monotonic() - began_s
         # To come late is to be busy, too: with one long piece of work, or because the machine has no CPU left.
         is_busy = time.thread_time() - used_s > took_s * _BUSY_SHARE or took_s - rest_s > _LATE_S
-        if most_s <= 0 or not is_busy:
+        if most_s <= 0 or (count >= least and not is_busy):
             break
     return count
 

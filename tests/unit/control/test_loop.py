@@ -134,6 +134,13 @@ async def test_a_rest_is_as_long_as_the_work_where_nothing_else_runs() -> None:
 
 
 @scenario
+async def test_a_rest_may_be_longer_than_the_work_on_a_calm_server_too() -> None:
+    counts = [await rest_by_load(0.001, 1.0, least=3) for _ in range(20)]
+    assert min(counts) == 3
+    assert await rest_by_load(0.02, 0.02, least=3) == 1
+
+
+@scenario
 async def test_a_rest_is_repeated_while_others_need_the_time_up_to_its_bounds() -> None:
     async def keep_busy() -> None:
         while True:

@@ -109,6 +109,8 @@ _WAKING_AN_EMPTY_QUEUE = tuple(kind for kind in _WAKING if kind not in _OF_NODES
 _SMALL_PLAN_S = 0.002
 _SMALL_QUEUE = 2000
 _SMALL_CLUSTER = 200
+# One that ends leaves little idle where many run, so the next plan may wait until more have ended; a plan for each costs more than that.
+_SHARES_PER_REST = 4
 
 
 class SchedulingSettings(Struct, frozen=True, kw_only=True):
@@ -159,6 +161,7 @@ class Scheduling:
         self._predictions = Predictions()
         self._plan_s = 1.0
         self._cycle_s = 0.0
+        self._shares = 0  # shares of nodes that are held, when the last plan was made
         self._scoring_s = 0.0
         self._is_full = False  # as far as the last plan knew, and no node changed since
         self._ring_later: asyncio.TimerHandle | None = None
@@ -237,7 +240,7 @@ class Scheduling:
         except Exception as error:
             self._note_failure(error)
             raise
-        await rest_by_load(self._cycle_s, self._settings.merge_s)
+        await rest_by_load(self._cycle_s, self._settings.merge_s, least=self._shares // _SHARES_PER_REST)
 
     def _longest_wait_s(self) -> float:
         interval_s = seconds_setting(self._replica.state, "scheduler.cycle_interval_s", self._settings.cycle_interval_s)
@@ -266,6 +269,7 @@ class Scheduling:
             await self._replica.propose_many(waiting, ACTOR)
         based_on = self._replica.applied_index
         snapshot = self._cycle.snapshot(self._observations)
+        self._shares = len(snapshot.held)
         made = await self._planned(snapshot, now)
         self._plan = made
         self._cycle.remember(made)
