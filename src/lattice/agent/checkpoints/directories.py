@@ -9,6 +9,7 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -20,6 +21,7 @@ DONE = ".done"
 FAILED = ".failed"
 MANIFEST = "MANIFEST"
 MAX_TEXT = 400
+PROBE_BYTES = 8 << 20
 MAX_FILES = 1_000_000
 _PASSABLE = 0o711
 _LISTED = 0o750
@@ -174,6 +176,27 @@ def is_complete(path: str) -> bool:
         return False
     try:
         return _is_file(MANIFEST, fd)
+    finally:
+        os.close(fd)
+
+
+def write_probe(root: str) -> float:
+    """Seconds until a file of PROBE_BYTES is on the disk; it is gone afterwards. Raises OSError."""
+    fd = os.open(root, _FLAGS)
+    name = f".probe.{secrets.token_hex(8)}"
+    data = os.urandom(PROBE_BYTES)  # a file system that compresses would say too much of zeros
+    try:
+        began_s = time.monotonic()
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
+        try:
+            place = 0
+            while place < PROBE_BYTES:
+                place += os.write(file, data[place:])
+            os.fsync(file)
+        finally:
+            os.close(file)
+            os.unlink(name, dir_fd=fd)
+        return time.monotonic() - began_s
     finally:
         os.close(fd)
 

@@ -33,6 +33,7 @@ from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.shim_client import ShimMessage
 from lattice.core.model.work.checkpoints import MAX_MESSAGE, CheckpointPhase
 from lattice.ports.nodes.checkpoints import (
+    PROBED,
     REMOVED,
     STORAGE_AWAY,
     STORED,
@@ -101,9 +102,9 @@ class Checkpointing:
         if not message.HasField("checkpoint_run"):
             return False
         order = CHECKPOINT_RUN.read(message.checkpoint_run)
-        if order.seal or order.remove or order.store:
-            work = self._seal if order.seal else self._remove if order.remove else self._keep_copy
-            self._spawn(work(order))
+        work = self._seal if order.seal else self._remove if order.remove else self._keep_copy if order.store else None
+        if order.probe or work is not None:
+            self._spawn(self._probe(order) if work is None else work(order))
             return True
         known = self._open.get(order.key)
         if known is None or known.n < order.n:
@@ -237,6 +238,18 @@ class Checkpointing:
         finally:
             self._removed.discard(order.path)
         report = CheckpointReport(key=order.key, n=order.n, phase=REMOVED)
+        self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
+
+    async def _probe(self, order: CheckpointOrder) -> None:
+        try:
+            async with asyncio.timeout(STORAGE_WITHIN_S):
+                elapsed_s = await asyncio.to_thread(directories.write_probe, order.root)
+        except OSError as error:
+            _log.warning("how fast %s is cannot be measured: %s", order.root, str(error) or "no answer")
+            return
+        report = CheckpointReport(
+            key=order.key, n=order.n, phase=PROBED, bytes=directories.PROBE_BYTES, elapsed_s=elapsed_s
+        )
         self._post(pb.AgentMessage(checkpoint_report=CHECKPOINT_REPORT.write(report)))
 
     async def _keep_copy(self, order: CheckpointOrder) -> None:

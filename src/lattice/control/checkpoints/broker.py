@@ -38,6 +38,8 @@ from lattice.core.model.work.checkpoints import (
 )
 from lattice.core.model.work.evictions import ends_at, saved_at, units_of
 from lattice.ports.clock import Clock
+from lattice.ports.nodes.checkpoints import CheckpointLinks, CheckpointOrder, CheckpointReport
+from lattice.ports.nodes.run_keys import RunKey
 from lattice.ports.quorum.replica import Replica
 
 ACTOR = "checkpoint-broker"
@@ -47,6 +49,8 @@ UNKNOWN_LENGTH_S = 3600.0  # of work without a walltime
 RECENT_S = 3600.0  # memory errors that rose within this time make a node sick
 LEARNING = 0.3  # weight of the newest measured bandwidth
 MINUTE_S = 60.0
+PROBE_EVERY_S = 3600.0
+SLOWEST, FASTEST = 1e5, 1e12  # bytes a second that a probe may say
 
 
 class CheckpointBroker:
@@ -59,6 +63,7 @@ class CheckpointBroker:
         observations: Observations,
         figures: Callable[[int, int], Mapping[str, float]],
         storage_away: Callable[[], bool] = lambda: False,
+        links: CheckpointLinks | None = None,
     ) -> None:
         self._replica = replica
         self._clock = clock
@@ -67,11 +72,34 @@ class CheckpointBroker:
         self._storage_away = storage_away
         self._alarm = Alarm()
         self._guard = Guard(LOOP)
+        self._links = links
+        self._probed = 0.0  # bytes a second, by the last probe
+        self._prober = ""  # the node that was asked last
+        self._probe_s = -math.inf
         self._bandwidth = 0.0  # bytes a second, measured; 0 = not yet
         self._measured: dict[int, int] = {}  # by allocation, the number of the last checkpoint that was measured
         self._errors: dict[str, tuple[int, float]] = {}  # by node: memory errors, and when they last rose
         self._minutes: dict[int, float] = {}
         replica.subscribe(self._note, of=(SettingSet,))
+
+    def probed(self, node: str, report: CheckpointReport) -> None:
+        """What the node measured that was asked; checkpoints that were written say more, and count before it."""
+        if node == self._prober and report.elapsed_s > 0:
+            self._probed = min(FASTEST, max(SLOWEST, report.bytes / report.elapsed_s))
+
+    def _probe(self, survey: "Survey", root: str) -> None:
+        """While nothing was written that could be measured: how fast the storage is, asked of a node that has such work."""
+        now_s = self._clock.monotonic_s()
+        if self._links is None or self._bandwidth or now_s - self._probe_s < PROBE_EVERY_S:
+            return
+        for record in survey.asked:
+            if record.is_running and record.nodes:
+                order = CheckpointOrder(
+                    key=RunKey(record.number, record.run), n=0, root=root, path=root, user=record.account, probe=True
+                )
+                if self._links.ask_checkpoint(record.nodes[0], order):
+                    self._prober, self._probe_s = record.nodes[0], now_s
+                    return
 
     def minutes(self) -> Mapping[int, float]:
         """How long a checkpoint takes, by allocation; only where that is known. What f8 and the cost of a preemption go by."""
@@ -108,6 +136,7 @@ class CheckpointBroker:
             survey.add_waiting(group.template, group.pending_count)
             await slices.pause()
         self._learn(survey.written)
+        self._probe(survey, setting_value(state.settings, ROOT))
         self._watch_memory()
         standings: list[Standing] = []
         minutes: dict[int, float] = {}
@@ -135,7 +164,7 @@ class CheckpointBroker:
         newest = record.checkpoints.newest
         figures = self._figures(record.number, record.run) if record.is_running else {}
         memory = figures.get("gpu_memory_used") or figures.get("memory_used")
-        bandwidth = 0.0 if self._storage_away() else self._bandwidth or BANDWIDTH
+        bandwidth = 0.0 if self._storage_away() else self._bandwidth or self._probed or BANDWIDTH
         if newest is None:
             return estimate_of(0, 0, memory, bandwidth)
         return estimate_of(newest.bytes, newest.elapsed_s, memory, bandwidth)

@@ -15,6 +15,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.checkpoints import CheckpointPhase, OpenCheckpoint
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.checkpoints import (
+    PROBED,
     REMOVED,
     STORAGE_AWAY,
     STORED,
@@ -48,6 +49,7 @@ class CheckpointRequests:
         self._next_s = 0.0
         self._away: dict[str, tuple[float, str]] = {}  # nodes that do not find the storage: when they said so, and why
         self.on_removed: Callable[[str, int], None] = lambda node, number: None  # checkpoints of ended work are gone
+        self.on_probed: Callable[[str, CheckpointReport], None] = lambda node, report: None  # how fast the storage is
         self.on_copied: Callable[[str, CheckpointReport], None] = lambda node, report: (
             None
         )  # to the object store, or not
@@ -71,6 +73,9 @@ class CheckpointRequests:
 
     def report(self, node: str, report: CheckpointReport) -> None:
         """What the node said will be in the log before long; if that fails, the order is repeated, and with it the report."""
+        if report.phase == PROBED:
+            self.on_probed(node, report)
+            return
         if report.phase in (STORED, UNSTORED):
             self.on_copied(node, report)
             return

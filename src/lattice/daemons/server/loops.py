@@ -143,7 +143,7 @@ class Loops:
         self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
         self.energy, self.budgets = _energy_prices(config), _budgets(config)
         self.checkpoints = CheckpointRequests(replica, links, clock, config.node_agent.order_retry_s)
-        self.checkpoint_broker = self._broker(replica, clock)
+        self.checkpoint_broker = self._broker(replica, clock, links)
         self.scheduling = Scheduling(
             replica,
             self.observations,
@@ -188,9 +188,11 @@ class Loops:
         self.steps = StepRegistry(replica, links, clock, steps, mint, self._node_cleared, wire_up, grant)
         self.dispatch = Dispatch(replica, links, clock, dispatch, mint, self._is_clear, grant)
 
-    def _broker(self, replica: Replica, clock: Clock) -> CheckpointBroker:
+    def _broker(self, replica: Replica, clock: Clock, links: Links) -> CheckpointBroker:
         figures, is_away = self.figures.of_allocation, self.checkpoints.is_storage_away
-        return CheckpointBroker(replica, clock, self.observations, figures, is_away)
+        made = CheckpointBroker(replica, clock, self.observations, figures, is_away, links)
+        self.checkpoints.on_probed = made.probed
+        return made
 
     def _hear_nodes(
         self, replica: Replica, links: Links, clock: Clock, timings: "_Timings", is_crowded: Callable[[], bool]

@@ -46,6 +46,7 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True, gc=False):
     port: int = 0  # of the protocol `grpc`
     max_deferral_s: float = 0.0  # how long the work may put it off, where its protocol can
     store: bool = False  # copy the complete checkpoint in `path` to the object store
+    probe: bool = False  # measure how fast a file is written below `root`
     objects: str = ""  # with `store`: where it goes
     grant: str = ""  # with `store`: lets this node write there by requests that servers sign
 
@@ -65,6 +66,7 @@ class CheckpointReport(Struct, frozen=True, kw_only=True, gc=False):
 
 
 REMOVED = "removed"  # phase of the report that all checkpoints of an allocation are gone
+PROBED = "probed"  # phase of the report that says how long a file of these bytes took to be on the disk
 STORED = "stored"  # phase of the report that the object store has the checkpoint
 UNSTORED = "unstored"  # phase of the report that it could not be copied; the message says why
 # What a node may do with the copy of a checkpoint in the object store; each is granted apart.

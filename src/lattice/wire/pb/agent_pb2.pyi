@@ -842,7 +842,7 @@ class CheckpointSetup(_message.Message):
     def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., directory: _Optional[str] = ..., root: _Optional[str] = ..., resume_from: _Optional[str] = ..., must_resume: _Optional[bool] = ..., port: _Optional[int] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ..., is_awaited: _Optional[bool] = ...) -> None: ...
 
 class CheckpointRun(_message.Message):
-    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove", "port", "max_deferral_s", "store", "objects", "grant")
+    __slots__ = ("key", "n", "root", "path", "user", "timeout_s", "reason", "protocol", "signal", "apart", "seal", "keep", "nodes", "remove", "port", "max_deferral_s", "store", "objects", "grant", "probe")
     KEY_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -862,6 +862,7 @@ class CheckpointRun(_message.Message):
     STORE_FIELD_NUMBER: _ClassVar[int]
     OBJECTS_FIELD_NUMBER: _ClassVar[int]
     GRANT_FIELD_NUMBER: _ClassVar[int]
+    PROBE_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     n: int
     root: str
@@ -881,7 +882,8 @@ class CheckpointRun(_message.Message):
     store: bool
     objects: str
     grant: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ..., store: _Optional[bool] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ...) -> None: ...
+    probe: bool
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ..., store: _Optional[bool] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ..., probe: _Optional[bool] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")

@@ -136,3 +136,10 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
         d.remove_all(f"{tmp_path}/root", f"{tmp_path}/root/{BASE}")
     assert (tmp_path / "victim" / "checkpoints").exists()
+
+
+def test_a_probe_takes_time_and_leaves_nothing(tmp_path: Path) -> None:
+    assert d.write_probe(str(tmp_path)) > 0
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError):
+        d.write_probe(str(tmp_path / "away"))

@@ -11,6 +11,7 @@ from lattice.core.model.work.allocations import Lifecycle, Restart
 from lattice.core.model.work.allocations import PartPhase as P
 from lattice.core.model.work.checkpoints import CheckpointPhase, CheckpointWay
 from lattice.core.model.work.evictions import EvictionReason
+from lattice.core.replacements import open_nodes, share_for
 from tests.unit.core.machine.test_instances import grow, part
 from tests.unit.core.machine.test_revisions import stopped
 from tests.unit.core.machine.world import World
@@ -167,3 +168,26 @@ def test_a_checkpoint_before_instances_leave_stops_nothing() -> None:
         world.must(cmd.ReportCheckpoint(number=web, run=1, n=1, node=node, phase=CheckpointPhase.DONE))
     world.must(cmd.ReportCheckpoint(number=web, run=1, n=1, node="n3", phase=CheckpointPhase.SEALED))
     assert world[web].state == "Running"
+
+
+@pytest.mark.parametrize(
+    ("home", "fields", "found"),
+    [
+        (LENDS, {}, "n1"),
+        (Lending(lends=Lends.IDLE, lend_after_s=60), {}, None),
+        (Lending(), {}, None),
+        (LENDS, {"preemption_class": 7}, None),
+    ],
+    ids=["lent", "lent later", "not lent", "cannot be taken back"],
+)
+def test_a_service_grows_onto_nodes_that_are_lent_at_once_when_none_of_its_own_is_free(
+    home: Lending, fields: dict[str, object], found: str | None
+) -> None:
+    world = two_homes(home=home)
+    web = world.running("n3", vcluster="guest", per_node=True, **{**REACTIVE, **fields})
+    free = open_nodes(world.state, world.state.nodes)
+    share = share_for(world.state, world[web], free, (), is_more=True)
+    assert (None if share is None else share.node) == found
+    assert share_for(world.state, world[web], free, ()) is None, "what replaces an instance is at home"
+    if share is not None:
+        world.must(cmd.GrowAllocation(number=web, run=1, share=share, size=2))

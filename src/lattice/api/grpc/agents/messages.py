@@ -9,7 +9,7 @@ from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.ports.nodes.agents import NodeImagesTold, NodeUse, Phase, Registration, Report
-from lattice.ports.nodes.checkpoints import REMOVED, STORAGE_AWAY, STORED, UNSTORED, CheckpointReport
+from lattice.ports.nodes.checkpoints import PROBED, REMOVED, STORAGE_AWAY, STORED, UNSTORED, CheckpointReport
 from lattice.ports.nodes.collecting import Share
 from lattice.wire.agents.messages import (
     CACHED_IMAGE,
@@ -89,7 +89,7 @@ step_report_of = STEP_REPORT.reader(
 
 
 _checkpoint_of = CHECKPOINT_REPORT.reader(texts=values.line, seconds=values.seconds, bytes=values.amount)
-_CHECKPOINT_PHASES = ("done", "nothing", "failed", "sealed", REMOVED, STORAGE_AWAY, STORED, UNSTORED)
+_CHECKPOINT_PHASES = ("done", "nothing", "failed", "sealed", REMOVED, STORAGE_AWAY, STORED, UNSTORED, PROBED)
 
 
 def checkpoint_of(message: pb.CheckpointReport) -> CheckpointReport:
