@@ -87,6 +87,30 @@ def test_a_check_starts_and_makes_nothing(config: Path, tmp_path: Path, capsys: 
     assert f"cannot read the token file: {tmp_path / 'token'}: No such file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("servers: [nowhere]", '10: "servers": not a server address'),
+        ("node_id: a b", "10: \"node_id\": 'a b' is not a valid node name"),
+        ("bind_network: nosuch", '15: "bind_network": --bind-network: "nosuch"'),
+        ("token_file: /nowhere/token", '13: "token_file": cannot read the token file: /nowhere/token'),
+    ],
+)
+def test_what_cannot_work_here_is_named_with_its_line_too(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str, told: str
+) -> None:
+    key = line.partition(":")[0]
+    kept = [each for each in config.read_text().splitlines() if not each.startswith(f"{key}:")]
+    config.write_text("\n".join([*kept, line, ""]))
+    assert main(["--config", str(config), "--check-config"]) == 2
+    said = capsys.readouterr().err
+    assert f"lattice-agent: {config}:{len(kept) + 1}:{told}" in said
+    assert (
+        main(["--config", str(config), "--check-config", f"--{key.replace('_', '-')}={line.partition(': ')[2]}"]) == 2
+    )
+    assert str(config) not in capsys.readouterr().err  # the command line is to blame
+
+
 def test_a_check_tries_the_servers_if_asked_to(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         reached = f"127.0.0.1:{server.getsockname()[1]}"

@@ -31,16 +31,18 @@ def report_check(settings: Settings, credentials: Credentials, *, connect: bool)
 def check_state_dir(directory: Path) -> None:
     """Raises CannotStart for a state directory of another user, or one on a file server: nodes would meet in it."""
     if problem := why_unsuitable(directory):
-        raise CannotStart(f"cannot use the state directory {directory}: {problem}")
+        raise CannotStart(f"cannot use the state directory {directory}: {problem}", key="state_dir")
 
 
 def _check_token(credentials: Credentials) -> None:
     try:
         has_token = bool(credentials.identity.token())
     except OSError as error:
-        raise CannotStart(f"cannot read the token file: {error.filename}: {error.strerror}") from error
+        text = f"cannot read the token file: {error.filename}: {error.strerror}"
+        raise CannotStart(text, key="token_file") from error
     if not has_token:
-        raise CannotStart("the token file is empty; `lattice-server --agent-token NODE` prints a token")
+        text = "the token file is empty; `lattice-server --agent-token NODE` prints a token"
+        raise CannotStart(text, key="token_file")
 
 
 def _try(endpoint: str) -> bool:

@@ -9,7 +9,11 @@ from lattice.daemons.agent.identity import BadIdentity, Credentials, build_crede
 
 
 class CannotStart(Exception):
-    """The agent cannot start; the text is for the operator."""
+    """The agent cannot start; the text is for the operator. `key`: of the configuration, where the text does not begin with its flag."""
+
+    def __init__(self, text: str, key: str = "") -> None:
+        super().__init__(text)
+        self.key = key
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -23,7 +27,7 @@ def choose_endpoints(servers: str) -> tuple[str, ...]:
     for endpoint in endpoints:
         host, colon, port = endpoint.rpartition(":")
         if not (host and colon and port.isdigit()):
-            raise CannotStart(f"not a server address: {endpoint!r} (expected host:port)")
+            raise CannotStart(f"not a server address: {endpoint!r} (expected host:port)", key="servers")
     return endpoints
 
 

@@ -4,8 +4,9 @@ The keys are those of the parser itself, so that a new flag is a key at once.
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -29,6 +30,8 @@ EXAMPLE = {
     "metrics_listen": "0.0.0.0:9103",
     "servers": "[s1.example.org:50052, s2.example.org:50052, s3.example.org:50052]",
 }
+
+_FLAG = re.compile(r"--([a-z][a-z-]*)")
 
 Seconds = Annotated[float, DurationText()]
 Words = str | list[str]
@@ -74,15 +77,35 @@ def example(parser: argparse.ArgumentParser) -> str:
     return "\n".join([*lines, ""])
 
 
-def with_file(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
-    """The words of the command line behind those that its configuration file stands for. Raises ConfigError."""
+def with_file(
+    parser: argparse.ArgumentParser, words: Sequence[str], places: MutableMapping[str, str] | None = None
+) -> list[str]:
+    """The words of the command line behind those that its configuration file stands for. Raises ConfigError.
+
+    `places` gets where each key stands in the file that the command line does not override.
+    """
     first = argparse.ArgumentParser(prog=parser.prog, add_help=False, allow_abbrev=False)
     first.add_argument("--config", type=Path)
     path = first.parse_known_args(words)[0].config
-    return [*_words_of(path, parser), *words] if path is not None else list(words)
+    if path is None:
+        return list(words)
+    found: dict[str, str] = {}
+    of_file = list(_words_of(path, parser, found))
+    said = {word.partition("=")[0] for word in words}
+    if places is not None:
+        places.update({key: place for key, place in found.items() if f"--{key.replace('_', '-')}" not in said})
+    return [*of_file, *words]
 
 
-def _words_of(path: Path, parser: argparse.ArgumentParser) -> Iterator[str]:
+def with_place(error: Exception, places: Mapping[str, str]) -> str:
+    """The text with file, line and key before it, where it is about a key of the file."""
+    text = str(error)
+    flag = _FLAG.match(text)
+    key = getattr(error, "key", "") or (flag[1].replace("-", "_") if flag else "")
+    return f'{places[key]}: "{key}": {text}' if key in places else text
+
+
+def _words_of(path: Path, parser: argparse.ArgumentParser, places: MutableMapping[str, str]) -> Iterator[str]:
     actions = {action.dest: action for action in parser._actions if action.dest not in OWN_FLAGS}
     schema = msgspec.defstruct(
         "AgentFile", [(name, _type_of(action), None) for name, action in actions.items()], kw_only=True
@@ -90,6 +113,8 @@ def _words_of(path: Path, parser: argparse.ArgumentParser) -> Iterator[str]:
     values, place_of = read(path, schema)
     for name, action in actions.items():
         value = getattr(values, name)
+        if value is not None:
+            places[name] = place_of(name)
         for text in () if value is None else _texts(name, action, value):
             if text is None:
                 yield action.option_strings[-1]

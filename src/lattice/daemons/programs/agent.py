@@ -40,7 +40,7 @@ from lattice.daemons.agent.check import check_state_dir, report_check
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
 from lattice.daemons.agent.data import add_data, data_settings
 from lattice.daemons.agent.figures import add_figures_option, show_figures
-from lattice.daemons.agent.file import add_file_options, with_file
+from lattice.daemons.agent.file import add_file_options, with_file, with_place
 from lattice.daemons.agent.hardware import BadHardware, Machine, look_around
 from lattice.daemons.agent.identity import Credentials, add_options
 from lattice.daemons.agent.images import registry_blobs
@@ -354,9 +354,8 @@ def _facts(options: argparse.Namespace, machine: Machine, address: str, agent_us
 
 def build_settings(options: argparse.Namespace) -> Settings:
     if not NODE_ID.fullmatch(options.node_id):
-        raise CannotStart(
-            f"{options.node_id!r} is not a valid node name: use letters, digits, dots, dashes and underscores"
-        )
+        text = f"{options.node_id!r} is not a valid node name: use letters, digits, dots, dashes and underscores"
+        raise CannotStart(text, key="node_id")
     uid, user = own_account()
     try:
         machine = look_around(options)
@@ -459,7 +458,7 @@ def _containers(runtime: str, hooks_dir: Path | None, uid: int) -> ContainerSett
     found = find_runtime(runtime) if uid == 0 else ""
     if runtime not in ("", NO_RUNTIME) and not found:
         why = "it was not found" if uid == 0 else "the agent does not run as root"
-        raise CannotStart(f"cannot use the container runtime {runtime}: {why}")
+        raise CannotStart(f"cannot use the container runtime {runtime}: {why}", key="container_runtime")
     try:
         return ContainerSettings(runtime=found, hooks=read_hooks(hooks_dir))
     except HooksUnusable as error:
@@ -563,9 +562,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return play_many(words)
     if "--discover" in words:
         return discover_here([word for word in words if word != "--discover"])
-    parser = build_parser()
+    parser, places = build_parser(), dict[str, str]()
     try:
-        options = parser.parse_args(with_file(parser, understood(words)))
+        options = parser.parse_args(with_file(parser, understood(words), places))
         settings = build_settings(options)
         credentials = choose_credentials(options)
         if options.check_config:
@@ -578,7 +577,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         configure_logging(options)
         lock = take_state_dir(settings.state_dir)
     except (CannotStart, ConfigError) as error:
-        sys.stderr.write(f"lattice-agent: {error}\n")
+        sys.stderr.write(f"lattice-agent: {with_place(error, places)}\n")
         return EXIT_USAGE
     try:
         asyncio.run(serve(settings, credentials, choose_store(options.object_store)))
