@@ -79,6 +79,19 @@ def test_a_half_written_record_is_forgotten(folders: RunFolders) -> None:
     assert not recall(folders, (), "new", Retention()).runs
 
 
+def test_files_that_were_half_written_go_with_their_writer(folders: RunFolders) -> None:
+    drafts = ("hooks.json.new", "token.new", "status.json.new")
+    for shim_id, left in (("same", {"status.json.new"}), ("old", set[str]())):
+        folder = accept(folders, shim_id=shim_id)
+        for name in drafts:
+            (folder / name).touch()
+        recall(folders, {KEY}, "same", Retention())
+        assert {path.name for path in folder.glob("*.new")} == left
+        folders.acknowledge(KEY)
+        assert not list(folder.glob("*.new"))
+        folders.remove(KEY)
+
+
 def test_a_start_for_a_dead_shim_counts_as_lost(folders: RunFolders) -> None:
     accept(folders, shim_id="old")
     state = recall(folders, (), "new", Retention())

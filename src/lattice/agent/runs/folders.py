@@ -13,6 +13,7 @@ from lattice.agent.shim_client import ShimRecord, read_status
 from lattice.ports.nodes.agents import EarlySignal, RunKey, StartOrder
 
 SPEC = "spec.json"
+STATUS_DRAFT = "status.json.new"  # of the shim
 TOKEN = "token"  # noqa: S105 - a file name
 SCRIPT = "script"
 ACKNOWLEDGED = "acknowledged"
@@ -160,6 +161,8 @@ class RunFolders:
         """
         folder = f"{self._runs}/{key.number}.{key.run}"
         marker = f"{folder}/{ACKNOWLEDGED}"
+        with contextlib.suppress(OSError):
+            os.unlink(f"{folder}/{STATUS_DRAFT}")  # of a shim that was killed; a living one has written it by now
         try:
             fd = os.open(f"{folder}/{TOKEN}", os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -171,6 +174,13 @@ class RunFolders:
         finally:
             os.close(fd)
         os.rename(f"{folder}/{TOKEN}", marker)
+
+    def clear_drafts(self, key: RunKey, *, shim_lives: bool) -> None:
+        """Remove files that were half written when their writer was killed; what a living shim writes now is its own."""
+        for draft in self.path(key).glob("*.new"):
+            if not (shim_lives and draft.name == STATUS_DRAFT):
+                with contextlib.suppress(OSError):
+                    draft.unlink()
 
     def remove(self, key: RunKey) -> None:
         shutil.rmtree(self.path(key), ignore_errors=True)

@@ -32,6 +32,7 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
     state = AgentState(retention=retention)
     kept: list[Run] = []
     for found in folders.found():
+        folders.clear_drafts(found.key, shim_lives=found.shim_id == shim_id)
         run = _recalled(found, folders)
         if found.status is None and found.key not in listed and found.shim_id in (shim_id, ""):
             if run.order is not None and run.attempt > 1 and found.acknowledged_wall_s is None:

@@ -29,7 +29,10 @@ def choose_image(
 def check_digest(reference: ImageReference, digest: str) -> None:
     """Raises UnknownImage for bytes other than those that were named."""
     if reference.digest and digest != reference.digest:
-        raise UnknownImage(f"{reference.label} has the digest sha256:{digest} now, not sha256:{reference.digest}")
+        raise UnknownImage(
+            f"{reference.label} has the digest sha256:{digest} now, not sha256:{reference.digest}",
+            "name it without a digest to have what it means now",
+        )
 
 
 def _is_meant(wanted: ImageReference, image: ListedImage) -> bool:
