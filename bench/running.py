@@ -57,22 +57,26 @@ def short_rate() -> dict[str, float]:
 
 
 def confined_rate() -> dict[str, float]:
-    """The same for shares under all limits, one at a time on each node, and how that compares with whole nodes without any."""
+    """The same for shares under all limits, one at a time on each node, and how that compares with such that nothing limits."""
     with start_cluster(nodes=4) as cluster:
         if any("confined" not in node["features"] for node in cluster.nodes().values()):
             raise AssertionError("these nodes do not enforce every limit: run this as root, with control groups")
-        cluster.put("/vclusters/default", {"node_sharing": "shared"})
-        memory_mb = min(node["memory_mb"] for node in cluster.nodes().values())
-        confined = _rate(cluster, ResourceRequest(cpus=1, memory=f"{memory_mb * 3 // 5}M"))
+        confined = _share_rate(cluster)
     words = ["unshare", "-m", "--propagation", "private", "sh", "-c", _WITHOUT_GROUPS, sys.executable, _UNLIMITED]
     done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
     return {"confined_rate": confined, "confined_ratio": confined / float(done.stdout)}
 
 
 def unlimited_rate() -> float:
-    """Whole nodes, on a machine that shows no v1 hierarchy: processes are tracked, and nothing is limited."""
+    """On a machine that shows no v1 hierarchy: processes are tracked and have their devices, and nothing else is limited."""
     with start_cluster(nodes=4) as cluster:
-        return _rate(cluster, None)
+        return _share_rate(cluster)
+
+
+def _share_rate(cluster: LocalCluster) -> float:
+    cluster.put("/vclusters/default", {"node_sharing": "shared"})
+    memory_mb = min(node["memory_mb"] for node in cluster.nodes().values())
+    return _rate(cluster, ResourceRequest(cpus=1, memory=f"{memory_mb * 3 // 5}M"))
 
 
 def _rate(cluster: LocalCluster, resources: ResourceRequest | None) -> float:
