@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv bytecode test-bytecode lock up down test quick check fmt bench soak coverage proto bpf proto-check docs changelog dist deb archives images web web-if-possible web-tests clean
+.PHONY: help venv bytecode test-packages test-bytecode lock up down test quick check fmt bench soak coverage proto bpf proto-check docs changelog dist deb archives images web web-if-possible web-tests clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -44,10 +44,13 @@ up: bytecode web-if-possible  ## start a local cluster in the background and wai
 down:  ## stop the local cluster
 	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
 
+# First: npm, which fetches the libraries of the web page, is one of them.
+test-packages:
+	@tools/system-packages test
+
 # Tests with real processes wait for nearly half of their time: four workers leave two cores idle for a good part of it.
 TEST_WORKERS ?= 5
-test: test-bytecode web-tests  ## run the whole suite; pytest's summary comes last
-	@tools/system-packages test
+test: test-packages test-bytecode web-tests  ## run the whole suite; pytest's summary comes last
 	@$(BIN)/pytest --numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
 quick: test-bytecode  ## unit and architecture tests, under 90 seconds
