@@ -32,7 +32,7 @@ TRIAL = """\
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 export LATTICE_CONFIG=/etc/lattice/config.yaml LATTICE_TOKEN_FILE=/etc/lattice/admin.token LATTICE_CA_FILE=/etc/lattice/tls/ca.crt LATTICE_WARM=off
 try() { local what=$1; shift; if "$@" >&2; then echo "ok $what"; else echo "FAILED $what"; fi; }
-wait_for() { local n; for n in $(seq 120); do "$@" >/dev/null 2>&1 && return 0; sleep 1; done; return 1; }
+wait_for() { local n; for n in $(seq 300); do "$@" >/dev/null 2>&1 && return 0; sleep 1; done; return 1; }
 property() { systemctl show --value -p "$2" "$1"; }
 ready() { [ "$(lattice nodes n1 -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" = Ready ]; }
 active() { [ "$(property "$1" ActiveState)" = active ]; }
