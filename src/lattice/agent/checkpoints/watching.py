@@ -161,14 +161,16 @@ class Checkpointing:
             return _none_there(order)
         try:
             async with asyncio.timeout(STORAGE_WITHIN_S):
-                request, gid = await asyncio.to_thread(self._put_in_place, order, folder)
+                request, gid, damage = await asyncio.to_thread(self._put_in_place, order, folder, hints=not hinted)
         except OSError as error:
             self._tell_storage_away(order, str(error) or "it does not answer")
             raise
+        if damage is not None:
+            raise damage
         if order.protocol == GRPC:
             return await self._converse(order, folder, request, gid)
         if not hinted:
-            refusal = await self._hint(order, folder, request)
+            refusal = await self._hint(order, folder)
             if refusal is not None:
                 return refusal
             note_hinted(folder, order.n)
@@ -185,7 +187,22 @@ class Checkpointing:
         finally:
             self._doors.end(order.key, talk)
 
-    def _put_in_place(self, order: CheckpointOrder, folder: Path) -> tuple[Request, int]:
+    def _put_in_place(
+        self, order: CheckpointOrder, folder: Path, *, hints: bool
+    ) -> tuple[Request, int, OSError | None]:
+        """Work that is asked by shared memory hears of it at once: the event loop may be busy with something else.
+
+        The last one returned is what is wrong with its shared memory, which is no fault of the storage.
+        """
+        request, gid = self._written(order, folder)
+        if hints and order.protocol == SHMEM:
+            try:
+                shared_memory.ask(folder / SHM, order.n, int(request.deadline * 1000))
+            except OSError as error:
+                return request, gid, error
+        return request, gid, None
+
+    def _written(self, order: CheckpointOrder, folder: Path) -> tuple[Request, int]:
         owner = self._owner_of(order.user)
         before = read_request(folder)
         if before is not None and before.n == order.n:
@@ -196,10 +213,9 @@ class Checkpointing:
         write_request(folder, request, owner[1])
         return request, owner[1]
 
-    async def _hint(self, order: CheckpointOrder, folder: Path, request: Request) -> Answer | None:
+    async def _hint(self, order: CheckpointOrder, folder: Path) -> Answer | None:
         if order.protocol == SHMEM:
-            shared_memory.ask(folder / SHM, order.n, int(request.deadline * 1000))
-            return None
+            return None  # it was given with the request
         caught = await self._members(order, order.signal)
         if caught.pids:
             return None
