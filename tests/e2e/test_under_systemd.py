@@ -16,6 +16,8 @@ useradd --create-home ada
 echo '127.0.0.1 localhost machine' > /etc/hosts
 echo machine > /etc/hostname
 lattice-server init --host machine --admin ada > /root/init.log
+# An agent takes most of a minute to start there: its node is not given up meanwhile.
+echo 'node_agent: {heartbeat_timeout_s: 10m, grace_period_s: 10m}' >> /etc/lattice/server.yaml
 lattice-server --config /etc/lattice/server.yaml --agent-token n1 --valid-for 30d > /etc/lattice/agent.token
 cat > /etc/lattice/agent.yaml <<END
 node_id: n1
