@@ -130,12 +130,15 @@ def stored(bucket: Bucket, allocation: str, stream: str) -> bytes:
 
 
 def test_no_byte_is_missing_though_the_store_the_agent_and_the_server_were_away(
-    cluster: LocalCluster, bucket: Bucket, relay: Relay
+    cluster: LocalCluster, bucket: Bucket, relay: Relay, tmp_path: Path
 ) -> None:
-    lines = 60_000
+    lines, gate = 60_000, tmp_path / "go"
+    # It does not end while the store is away: that is the next test.
     script = (
-        f"import sys, time\nfor n in range({lines}):\n    print('line', n, 'x' * 90)\n    print('err', n, file=sys.stderr)\n"
+        "import os, sys, time\n"
+        f"for n in range({lines}):\n    print('line', n, 'x' * 90)\n    print('err', n, file=sys.stderr)\n"
         f"    if n % {lines // 20} == 0:\n        time.sleep(0.5)\n"
+        f"    while n == {lines - 5_000} and not os.path.exists({str(gate)!r}):\n        time.sleep(0.05)\n"
     )
     submitted = cluster.submit(["python3", "-u", "-c", script])
     name = str(submitted["id"])
@@ -146,6 +149,7 @@ def test_no_byte_is_missing_though_the_store_the_agent_and_the_server_were_away(
     cluster.wait_replaced(cluster.kill("server"))
     eventually(lambda: "line 40000 " in cluster.logs(name)[-9_000_000:], "the rest of it, from the node", within_s=60)
     relay.mend()
+    gate.touch()
     ended = cluster.wait_end(name, within_s=60)
     assert (ended["state"], ended["message"]) == ("Completed", "")
     out = b"".join(b"line %d %s\n" % (number, b"x" * 90) for number in range(lines))
