@@ -227,6 +227,7 @@ NOT_PLANNED = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
+    ev.BudgetNoted,
     ev.DriftNoted,  # a plan receives drift through the signals
     ev.DriftEscalated,
     ev.DriftVerified,

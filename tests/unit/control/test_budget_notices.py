@@ -1,7 +1,9 @@
 """Admins of a tenant are notified once at 80 and at 100 % of a budget, across leaders, and again when it was used less meanwhile."""
 
 from lattice.control.work.budget_notices import BudgetNotices
-from lattice.core.machine.commands import RaiseLevel, SetNotifyDefault, SetTenant
+from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
+from lattice.core.machine.commands import DeleteRecord, RaiseLevel, SetNotifyDefault, SetTenant
+from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.tenants import Tenant
 from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
 from lattice.testing import scenario
@@ -68,6 +70,17 @@ async def test_what_is_used_less_again_or_has_another_budget_is_told_anew() -> N
     assert await place.at(850.0) == [], "the budget is the same"
     await place.world.do(SetTenant(tenant=Tenant(**{**fields, "gpu_hours_budget": 900.0}), create=False))
     assert len(await place.at(850.0)) == 1
+
+
+@scenario
+async def test_what_was_told_is_in_snapshots_and_goes_with_its_tenant() -> None:
+    place = await site()
+    await place.at(850.0)
+    state = place.world.state
+    restored = decode_state_chunks(encode_state_chunks(state.frozen_view()))
+    assert (restored.notifications.noted_percent("physics"), restored.digest()) == (80, state.digest())
+    await place.world.do(DeleteRecord(what=Deletable.TENANT, name="physics"))
+    assert state.notifications.budgets == {}
 
 
 @scenario

@@ -187,7 +187,7 @@ async def budget_notices(patch: Patch, folder: Path) -> None:
     made = BudgetNotices(world.replica, lambda: uses, lambda user, wanted: ("mail:ada@example.org",))
     poison(patch, BudgetNotices, "_due", lambda self, tenant, uses: tenant.name == "bad")
     await made.look()
-    assert [world.state.tenants[name].budget_noted for name in ("bad", "good")] == [0, 80]
+    assert [world.state.notifications.noted_percent(name) for name in ("bad", "good")] == [0, 80]
 
 
 async def autoscaling(patch: Patch, folder: Path) -> None:

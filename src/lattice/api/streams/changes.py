@@ -142,6 +142,7 @@ SILENT = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
+    ev.BudgetNoted,
     ev.CopyChanged,  # the work that waits for it tells
     ev.CopyForgotten,
     ev.SnapshotRecorded,

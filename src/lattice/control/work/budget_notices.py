@@ -39,7 +39,7 @@ class BudgetNotices:
     async def look(self) -> None:
         """Notes whatever has passed a step since it was looked last."""
         tenants = self._replica.state.tenants
-        if not any(each.admins or each.budget_noted for each in tenants.values()):
+        if not self._replica.state.notifications.budgets and not any(each.admins for each in tenants.values()):
             return
         due: list[NoteBudget] = []
         for name, uses in sorted(self._uses().items()):
@@ -54,12 +54,13 @@ class BudgetNotices:
             (hours / budget if budget > 0 else 2.0, hours, budget, unit) for hours, budget, unit in uses
         )
         step = next((each for each in STEPS if part * 100 >= each), 0)
-        if step > tenant.budget_noted:
+        noted = self._replica.state.notifications.noted_percent(tenant.name)
+        if step > noted:
             readers = tuple(self._readers(tenant))
             text = f"{hours:,.1f} of {budget:,.0f} {unit}-hours ({part:.0%}) are used"
             if readers:  # else as soon as there are some
                 yield NoteBudget(tenant=tenant.name, percent=step, text=text, to=readers)
-        elif tenant.budget_noted and part < BACK_BELOW:
+        elif noted and part < BACK_BELOW:
             yield NoteBudget(tenant=tenant.name, percent=0)
 
     def _readers(self, tenant: Tenant) -> Iterator[Reader]:

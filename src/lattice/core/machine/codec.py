@@ -33,7 +33,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Tas
 from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.evictions import Eviction
 from lattice.core.model.work.ledger import Ledger
-from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.notifications import BudgetNote, Notification, NotifyDefault
 
 RECORDS_PER_CHUNK = 5_000
 HISTORIES_PER_CHUNK = 200
@@ -139,6 +139,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("ledger", view.ledger.values(), RECORDS_PER_CHUNK)
     yield from _chunks("notifications", view.notifications.values(), RECORDS_PER_CHUNK)
     yield from _chunks("notify_defaults", view.notify_defaults.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("budget_notes", view.budget_notes, RECORDS_PER_CHUNK)
     yield from _chunks("dags", view.dags.values(), RECORDS_PER_CHUNK)
     yield from _chunks("audit_keys", view.audit_keys, RECORDS_PER_CHUNK)
     yield from _chunks("audit_seals", view.audit_seals, RECORDS_PER_CHUNK)
@@ -190,6 +191,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "ledger": msgspec.msgpack.Decoder(tuple[Ledger, ...]),
     "notifications": msgspec.msgpack.Decoder(tuple[Notification, ...]),
     "notify_defaults": msgspec.msgpack.Decoder(tuple[NotifyDefault, ...]),
+    "budget_notes": msgspec.msgpack.Decoder(tuple[BudgetNote, ...]),
     "dags": msgspec.msgpack.Decoder(tuple[Dag, ...]),
     "audit_keys": msgspec.msgpack.Decoder(tuple[AuditKey, ...]),
     "audit_seals": msgspec.msgpack.Decoder(tuple[AuditSeal, ...]),
@@ -269,7 +271,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.histories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
-            case Copy() | ServiceRevision() | Upgrade():
+            case Copy() | ServiceRevision() | Upgrade() | BudgetNote():
                 _load_later(state, record)
             case (
                 Notification()
@@ -290,7 +292,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_payload(number, payload)
 
 
-def _load_later(state: State, record: Copy | ServiceRevision | Upgrade) -> None:
+def _load_later(state: State, record: Copy | ServiceRevision | Upgrade | BudgetNote) -> None:
     """Records that level 2 added."""
     match record:
         case Copy():
@@ -299,6 +301,8 @@ def _load_later(state: State, record: Copy | ServiceRevision | Upgrade) -> None:
             state.revisions.put(record)
         case Upgrade():
             state.upgrades.put(record)
+        case BudgetNote():
+            state.notifications.put_budget(record)
         case _:
             assert_never(record)
 

@@ -28,6 +28,7 @@ from lattice.core.machine.vocabulary.site_events import (
     AuditKeySet,
     AuditRecorded,
     AuditSealed,
+    BudgetNoted,
     LevelRaised,
     NotificationDropped,
     NotificationQueued,
@@ -384,6 +385,7 @@ AnyEvent = (
     | NotificationDropped
     | NotificationsSettled
     | NotifyDefaultSet
+    | BudgetNoted
     | AuditRecorded
     | AuditKeySet
     | AuditSealed

@@ -91,7 +91,6 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.NoteAlert,
         cmd.NoteBudget,
         Occasion.BUDGET,
-        (Tenant, "budget_noted"),
         *(Setting(f"preemption.{name}") for name in Limits.__struct_fields__),
         (cmd.SubmitAllocation, "checkpoint"),
         (cmd.SubmitAllocation, "resume_from"),

@@ -36,7 +36,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Par
 from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.evictions import Eviction
 from lattice.core.model.work.ledger import Ledger
-from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.notifications import BudgetNote, Notification, NotifyDefault
 
 RECENT_WINDOW_MS = 180_000
 RECENT_MAX = 200_000
@@ -92,6 +92,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     notify_defaults: dict[str, NotifyDefault]
     next_notification: int
     dags: dict[int, Dag]
+    budget_notes: tuple[BudgetNote, ...] = ()
     audit: tuple[ChainedEntry, ...] = ()
     audit_seals: tuple[AuditSeal, ...] = ()
     audit_keys: tuple[AuditKey, ...] = ()
@@ -245,6 +246,7 @@ class State:
             notifications=dict(self.notifications.waiting),
             notify_defaults=dict(self.notifications.defaults),
             next_notification=self.notifications.next_number,
+            budget_notes=tuple(self.notifications.budgets.values()),
             dags=dict(self.dependencies.dags),
             audit=tuple(self.audit.entries.values()),
             audit_seals=tuple(self.audit.seals.values()),

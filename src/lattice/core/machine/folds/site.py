@@ -8,6 +8,7 @@ from typing import assert_never
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.model.site.deletion import Deletable
+from lattice.core.model.work.notifications import BudgetNote
 
 AdministrationEvent = (
     ev.TenantSet
@@ -22,14 +23,22 @@ AdministrationEvent = (
     | ev.RecordDeleted
 )
 AuditEvent = ev.AuditRecorded | ev.AuditKeySet | ev.AuditSealed | ev.AuditArchived
-NotificationEvent = ev.NotificationQueued | ev.NotificationDropped | ev.NotificationsSettled | ev.NotifyDefaultSet
+NotificationEvent = (
+    ev.NotificationQueued | ev.NotificationDropped | ev.NotificationsSettled | ev.NotifyDefaultSet | ev.BudgetNoted
+)
 
 
 def evolve_site(state: State, event: AdministrationEvent | AuditEvent | NotificationEvent) -> None:
     match event:
         case ev.AuditRecorded() | ev.AuditKeySet() | ev.AuditSealed() | ev.AuditArchived():
             _evolve_audit(state, event)
-        case ev.NotificationQueued() | ev.NotificationDropped() | ev.NotificationsSettled() | ev.NotifyDefaultSet():
+        case (
+            ev.NotificationQueued()
+            | ev.NotificationDropped()
+            | ev.NotificationsSettled()
+            | ev.NotifyDefaultSet()
+            | ev.BudgetNoted()
+        ):
             _evolve_notification(state, event)
         case _:
             _evolve_administration(state, event)
@@ -66,6 +75,7 @@ def _deleted(state: State, event: ev.RecordDeleted) -> None:
     match event.what:
         case Deletable.TENANT:
             state.drop_tenant(event.name)
+            state.notifications.put_budget(BudgetNote(tenant=event.name))
         case Deletable.PROJECT:
             state.drop_project(event.tenant, event.name)
         case Deletable.VCLUSTER:
@@ -100,6 +110,8 @@ def _evolve_notification(state: State, event: NotificationEvent) -> None:
                 registry.drop(number)
         case ev.NotifyDefaultSet():
             registry.put_default(event.default)
+        case ev.BudgetNoted():
+            registry.put_budget(event.note)
         case ev.NotificationDropped():
             return  # only observers need it; the state keeps nothing
         case _:

@@ -1,10 +1,11 @@
-"""The part of the state that holds notifications: those that wait to be sent, and what users want by default.
+"""The part of the state that holds notifications: those that wait to be sent, what users want by default,
+and which budgets were the last reason.
 
 Written by `evolve` and the codec alone, like the rest of the state. `per_user` is derived. See docs/architecture/core.md.
 """
 
 from lattice.core.machine.digest import Digest
-from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.notifications import BudgetNote, Notification, NotifyDefault
 
 
 class NotificationRegistry:
@@ -12,6 +13,7 @@ class NotificationRegistry:
         self._digest = digest
         self.waiting: dict[int, Notification] = {}  # by number, in the order in which they came up
         self.defaults: dict[str, NotifyDefault] = {}
+        self.budgets: dict[str, BudgetNote] = {}  # by tenant
         self.next_number = 1
         self.per_user: dict[str, int] = {}
 
@@ -38,3 +40,16 @@ class NotificationRegistry:
         if default.notify.on or default.notify.to:
             self._digest.add(b"notify default", default)
             self.defaults[default.user] = default
+
+    def noted_percent(self, tenant: str) -> int:
+        note = self.budgets.get(tenant)
+        return note.percent if note is not None else 0
+
+    def put_budget(self, note: BudgetNote) -> None:
+        """With 0 % it is as good as none and leaves no trace."""
+        old = self.budgets.pop(note.tenant, None)
+        if old is not None:
+            self._digest.remove(b"budget note", old)
+        if note.percent:
+            self._digest.add(b"budget note", note)
+            self.budgets[note.tenant] = note

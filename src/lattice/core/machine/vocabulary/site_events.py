@@ -5,7 +5,7 @@ from lattice.core.model.site.audit import AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
-from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.notifications import BudgetNote, Notification, NotifyDefault
 
 
 class TenantSet(Event, tag="tenant_set", frozen=True, kw_only=True):
@@ -59,6 +59,12 @@ class NotificationsSettled(Event, tag="notifications_settled", frozen=True, kw_o
 
 class NotifyDefaultSet(Event, tag="notify_default_set", frozen=True, kw_only=True):
     default: NotifyDefault
+
+
+class BudgetNoted(Event, tag="budget_noted", frozen=True, kw_only=True):
+    """The admins of a tenant were notified of its budget, or less of it is used again."""
+
+    note: BudgetNote
 
 
 class AuditRecorded(Event, tag="audit_recorded", frozen=True, kw_only=True):

@@ -53,6 +53,13 @@ class NotifyDefault(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     notify: Notify
 
 
+class BudgetNote(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """At which percentage of a budget the admins of a tenant were notified last."""
+
+    tenant: str
+    percent: int = 0
+
+
 class Reader(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Who receives a notification, and where."""
 

@@ -13,6 +13,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.site.settings import check_setting
 from lattice.core.model.site.tenants import SCHEDULERS, Project, Tenant, Vcluster
 from lattice.core.model.site.weights import PROFILES, check_weights
+from lattice.core.model.work.notifications import BudgetNote
 
 Events = tuple[ev.AnyEvent, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -34,8 +35,10 @@ def set_tenant(state: State, command: cmd.SetTenant, at: int) -> Events | Reject
         refusal = Rejected(code="invalid", message="max_class must lie between 0 and 10")
     if refusal is not None:
         return refusal
-    noted = old.budget_noted if old is not None and _budgets(old) == _budgets(tenant) else 0
-    kept: Tenant = replace(tenant, created_at=old.created_at if old else at, budget_noted=noted)
+    kept: Tenant = replace(tenant, created_at=old.created_at if old else at)
+    is_noted = tenant.name in state.notifications.budgets
+    if is_noted and old is not None and _budgets(old) != _budgets(tenant):
+        return ev.TenantSet(tenant=kept), ev.BudgetNoted(note=BudgetNote(tenant=tenant.name))
     return (ev.TenantSet(tenant=kept),)
 
 

@@ -1,28 +1,25 @@
 """Notifies the admins of a tenant, once each time, that 80 and 100 % of a budget are used.
 
-The last percentage is in the tenant's record, so the next leader does not repeat it; another budget starts again.
+The last percentage is in the state, so the next leader does not repeat it; another budget starts again.
 See docs/architecture/scheduler.md.
 """
-
-from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import State
-from lattice.core.model.site.tenants import Tenant
-from lattice.core.model.work.notifications import MAX_WAITING_PER_USER, Notification, Occasion
+from lattice.core.model.work.notifications import MAX_WAITING_PER_USER, BudgetNote, Notification, Occasion
 
 Events = tuple[ev.AnyEvent, ...]
 
 
 def note(state: State, command: cmd.NoteBudget, at: int) -> Events:
     """Repeated, it changes nothing; a percentage that is lower than the last one is noted without a notification."""
-    tenant = state.tenants.get(command.tenant)
-    if tenant is None or command.percent == tenant.budget_noted:
+    before = state.notifications.noted_percent(command.tenant)
+    if command.tenant not in state.tenants or command.percent == before:
         return ()
-    noted: Tenant = replace(tenant, budget_noted=command.percent)
-    told = _told(state, command, at) if command.percent > tenant.budget_noted else ()
-    return (ev.TenantSet(tenant=noted), *told)
+    noted = BudgetNote(tenant=command.tenant, percent=command.percent)
+    told = _told(state, command, at) if command.percent > before else ()
+    return (ev.BudgetNoted(note=noted), *told)
 
 
 def _told(state: State, command: cmd.NoteBudget, at: int) -> Events:

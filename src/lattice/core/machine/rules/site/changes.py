@@ -15,7 +15,7 @@ from lattice.core.model.site.deletion import Deletable
 
 SINCE_LEVEL = 2
 MAX_VALUE = 120  # characters of one value
-_SILENT = frozenset({"created_at", "budget_noted"})
+_SILENT = frozenset({"created_at"})
 Change = tuple[str, object, object]
 
 
