@@ -114,6 +114,11 @@ class Doors:
             await asyncio.sleep(LOOK_S)  # bounded: this is no wait for an event that must come
         return door is not None and bool(door.callers)
 
+    def present(self, key: RunKey) -> int:
+        """How many processes of the run have registered, and would be asked now."""
+        door = self._open.get(key)
+        return 0 if door is None else len(door.callers)
+
     def begin(self, key: RunKey, port: int, request: Request, max_deferral_s: float, expected: int = 0) -> Talk:
         """Asks everyone who can be asked, and everyone who comes while the talk is open; see Talk for `expected`."""
         talk = Talk(request, max_deferral_s, 0 if port else expected)

@@ -159,16 +159,20 @@ class Checkpointing:
             return _none_catches(order)
         if order.protocol == GRPC and not await self._doors.can_be_asked(order.key, order.port) and not hinted:
             return _none_there(order)
+        before = were_registered(folder, order.n)
+        noted = max(before, 0 if order.port else self._doors.present(order.key))
         try:
             async with asyncio.timeout(STORAGE_WITHIN_S):
-                request, gid, damage = await asyncio.to_thread(self._put_in_place, order, folder, hints=not hinted)
+                request, gid, damage = await asyncio.to_thread(
+                    self._put_in_place, order, folder, hints=not hinted, noted=noted
+                )
         except OSError as error:
             self._tell_storage_away(order, str(error) or "it does not answer")
             raise
         if damage is not None:
             raise damage
         if order.protocol == GRPC:
-            return await self._converse(order, folder, request, gid)
+            return await self._converse(order, folder, request, gid, before=before, noted=noted)
         if not hinted:
             refusal = await self._hint(order, folder)
             if refusal is not None:
@@ -176,25 +180,29 @@ class Checkpointing:
             note_hinted(folder, order.n)
         return await Watch(order, folder, request, gid, self._is_alive).answer()
 
-    async def _converse(self, order: CheckpointOrder, folder: Path, request: Request, gid: int) -> Answer | None:
+    async def _converse(
+        self, order: CheckpointOrder, folder: Path, request: Request, gid: int, *, before: int, noted: int
+    ) -> Answer | None:
         """Also after a restart of the agent: who hears the same request again repeats its answer, or continues."""
-        before = were_registered(folder, order.n)
         talk = self._doors.begin(order.key, order.port, request, order.max_deferral_s, before)
         try:
-            note_registered(folder, order.n, max(before, talk.size))
-            note_hinted(folder, order.n)
+            if max(before, talk.size) != noted:  # a process came or went since
+                note_registered(folder, order.n, max(before, talk.size))
             return await Watch(order, folder, request, gid, self._is_alive, talk).answer()
         finally:
             self._doors.end(order.key, talk)
 
     def _put_in_place(
-        self, order: CheckpointOrder, folder: Path, *, hints: bool
+        self, order: CheckpointOrder, folder: Path, *, hints: bool, noted: int
     ) -> tuple[Request, int, OSError | None]:
         """Work that is asked by shared memory hears of it at once: the event loop may be busy with something else.
 
+        What an agent that follows needs to know of work that is asked by gRPC, `noted` processes, is written before the request, so
+        that nothing lies between the request and the word to the work.
+
         The last one returned is what is wrong with its shared memory, which is no fault of the storage.
         """
-        request, gid = self._written(order, folder)
+        request, gid = self._written(order, folder, noted)
         if hints and order.protocol == SHMEM:
             try:
                 shared_memory.ask(folder / SHM, order.n, int(request.deadline * 1000))
@@ -202,12 +210,15 @@ class Checkpointing:
                 return request, gid, error
         return request, gid, None
 
-    def _written(self, order: CheckpointOrder, folder: Path) -> tuple[Request, int]:
+    def _written(self, order: CheckpointOrder, folder: Path, noted: int) -> tuple[Request, int]:
         owner = self._owner_of(order.user)
         before = read_request(folder)
         if before is not None and before.n == order.n:
             return before, owner[1]
         path = directories.make_checkpoint(order.root, order.path, owner, self._node_id if order.apart else "")
+        if order.protocol == GRPC:
+            note_registered(folder, order.n, noted)
+            note_hinted(folder, order.n)
         now = time.time()
         request = Request(n=order.n, path=path, deadline=now + order.timeout_s, reason=order.reason, asked=now)
         write_request(folder, request, owner[1])

@@ -15,8 +15,16 @@ import grpc
 import grpc.aio
 import pytest
 
-from lattice.agent.checkpoints import doors, talk
-from lattice.agent.checkpoints.control import SOCKET, control_folder, read_request
+from lattice.agent.checkpoints import doors, talk, watching
+from lattice.agent.checkpoints.control import (
+    SOCKET,
+    Request,
+    control_folder,
+    read_request,
+    was_hinted,
+    were_registered,
+    write_request,
+)
 from lattice.agent.checkpoints.doors import ASK, REGISTER, Doors
 from lattice.testing import scenario
 from lattice.wire.agents.messages import order_message
@@ -260,6 +268,27 @@ async def test_the_agent_that_follows_hears_the_answer_of_everyone_who_was_asked
     for program in programs:
         program.end()
     await node.doors.close_all()
+
+
+@scenario
+async def test_what_an_agent_that_follows_needs_is_noted_before_the_request_is_in_place(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to write between the request and the word to the work."""
+    node, noted = Node(place), list[tuple[int, bool]]()
+
+    def placed(folder: Path, request: Request, gid: int) -> None:
+        noted.append((were_registered(folder, request.n), was_hinted(folder, request.n)))
+        write_request(folder, request, gid)
+
+    monkeypatch.setattr(watching, "write_request", placed)
+    async with opened(node):
+        programs = [Program(node, writes), Program(node, writes)]
+        await arrived(node, 2)
+        assert (await node.answer(node.order(**GRPC))).phase == "done"
+        assert noted == [(2, True)]
+        for program in programs:
+            program.end()
 
 
 @scenario
