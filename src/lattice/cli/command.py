@@ -1,7 +1,7 @@
 """The shape of a command: a record of options, a filler for its parser, and a function that runs it."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +26,8 @@ class Command(Generic[O]):
     the field `tail` and is not parsed. With `takes_rest` the first word that is no flag ends the flags:
     it and all that follow, a `--` among them too, become `rest` as they are. Flags in `dashed` take the next word
     as their value even when it begins with a dash. Commands for which a vCluster makes a difference have the flag
-    `--vcluster`. Commands that `list` things have `--columns`, `--sort`, `--no-headers`, `-o csv` and `-o name`.
+    `--vcluster`. Flags in `fixed` are refused by name, with what to do instead: users expect that they change something that stays as it
+    was submitted. Commands that `list` things have `--columns`, `--sort`, `--no-headers`, `-o csv` and `-o name`.
     """
 
     options: type[O]
@@ -37,5 +38,6 @@ class Command(Generic[O]):
     takes_tail: bool = False
     takes_rest: bool = False
     dashed: frozenset[str] = frozenset()
+    fixed: Mapping[str, str] = field(default_factory=dict)
     has_vcluster: bool = False
     lists: bool = False

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -64,6 +64,7 @@ class Parser(argparse.ArgumentParser):
         )
         self._positionals.title = "arguments"
         self._optionals.title = "flags"
+        self.fixed: Mapping[str, str] = {}
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> NoReturn:
@@ -73,7 +74,9 @@ class Parser(argparse.ArgumentParser):
         flag = next((word for word in words.split() if word.startswith("-")), "")
         if not flag:
             raise UsageError(f"unexpected arguments: {words}", hint=self._see_help())
-        name = flag.partition("=")[0]
+        name = flag.partition("=")[0] if flag.startswith("--") else flag[:2]
+        if name in self.fixed:
+            raise UsageError(f"{name} cannot be changed by `{self.prog}`", hint=self.fixed[name])
         raise UsageError(f"unknown flag {name}", hint=self._suggestion(name) or self._see_help())
 
     def _see_help(self) -> str:
@@ -281,6 +284,7 @@ def load_command(leaf: Leaf) -> Command[Any]:
 def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Parser:
     examples = "".join(f"  {example}\n" for example in command.examples)
     parser = Parser(words, leaf.summary, f"examples:\n{examples}")
+    parser.fixed = command.fixed
     command.fill(parser)
     if command.lists:
         from lattice.cli.arranged import arrange_lists

@@ -1,5 +1,12 @@
 """`lattice service update|history|rollback`, in memory: what is asked, what is told, how it ends."""
 
+import argparse
+from collections.abc import Callable
+
+import pytest
+
+from lattice.cli.commands.services.revisions import FIXED, fill_update
+from lattice.cli.commands.work import submit, update
 from tests.unit.cli.runner import Cli
 from tests.unit.sdk.fake_api import FakeApi, Reply
 
@@ -54,3 +61,34 @@ def test_the_history_lists_revisions(api: FakeApi, cli: Cli) -> None:
 
 def test_a_command_and_a_script_exclude_each_other(cli: Cli) -> None:
     assert cli("service", "update", "a7", "--script", "x.sh", "--", "true").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "flag", "instead"),
+    [
+        (("--nodes", "4"), "--nodes", "submit another service with it"),
+        (("-N4",), "-N", "submit another service with it"),
+        (("--expose=web:80",), "--expose", "both may expose the same name"),
+        (("--memory", "4G", "--", "./serve"), "--memory", "submit another service with it"),
+        (("--walltime=48h",), "--walltime", "`lattice update` changes it"),
+    ],
+)
+def test_what_an_update_does_not_change_is_refused_by_name_with_what_to_do_instead(
+    api: FakeApi, cli: Cli, words: tuple[str, ...], flag: str, instead: str
+) -> None:
+    done = cli("service", "update", "a7", *words)
+    assert done.code == 2
+    assert f"{flag} cannot be changed by `lattice service update`" in done.err
+    assert instead in done.err
+    assert api.asked == []
+
+
+def test_what_is_said_to_be_fixed_is_a_flag_of_another_command_and_none_of_this_one() -> None:
+    def flags(*fills: Callable[[argparse.ArgumentParser], None]) -> set[str]:
+        parser = argparse.ArgumentParser()
+        for fill in fills:
+            fill(parser)
+        return set(parser._option_string_actions)
+
+    assert set(FIXED) <= flags(submit.fill_flags) | flags(update.fill)
+    assert not set(FIXED) & flags(fill_update)

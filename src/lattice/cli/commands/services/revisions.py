@@ -15,6 +15,18 @@ from lattice_sdk.registry.models import Revision, Revisions, Rollout
 from lattice_sdk.registry.revisions import ServiceChanges
 
 POLL_S = 20.0
+_SUBMIT = "submit another service with it, and cancel this one when that is ready; both may expose the same name"
+_UPDATE = "`lattice update` changes it"
+# What an update does not change: a revision is what instances run, on the nodes and within the limits that the service has.
+FIXED = {
+    **dict.fromkeys(("-N", "--nodes", "--cpus", "--memory", "--gpus", "--exclusive", "--constraint"), _SUBMIT),
+    **dict.fromkeys(("--nodelist", "--exclude", "--topology", "--scratch", "--data-mount", "--mount"), _SUBMIT),
+    **dict.fromkeys(("--expose", "--service", "--reactive", "--requeue", "--max-requeue", "--checkpoint"), _SUBMIT),
+    **dict.fromkeys(("--min-nodes", "--max-nodes", "--scale-metric", "--scale-target"), _SUBMIT),
+    **dict.fromkeys(("--scale-up-window", "--scale-down-window", "--scale-down-threshold"), _SUBMIT),
+    **dict.fromkeys(("--scale-interval", "--scale-cooldown", "--project", "--chdir"), _SUBMIT),
+    **dict.fromkeys(("--walltime", "--priority", "--name", "--tag", "--untag"), _UPDATE),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,6 +237,7 @@ UPDATE = Command(
     fill=fill_update,
     run=run_update,
     takes_tail=True,
+    fixed=FIXED,
     examples=(
         "lattice service update a17 -- ./server --model=v2",
         "lattice service update a17 --env=MODEL=v2 --max-unavailable=2",
