@@ -3,14 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from msgspec.structs import replace
 
 from lattice.control.services.scaling import Autoscaling
-from lattice.core.machine.commands import ReportPart, ReviseService, SetTenant
+from lattice.core.machine.commands import (
+    AnyCommand,
+    ReportCheckpoint,
+    ReportPart,
+    RequestCheckpoint,
+    ReviseService,
+    SetSetting,
+    SetTenant,
+)
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.services.scaling import ScalePolicy, ScaleStanding
 from lattice.core.model.work.allocations import Allocation, Lifecycle, PartPhase
+from lattice.core.model.work.checkpoints import (
+    ROOT,
+    CheckpointPhase,
+    Checkpoints,
+    CheckpointStrategy,
+    CheckpointWay,
+)
 from lattice.testing import scenario
 from tests.unit.control.test_service_instances import serving
 from tests.unit.control.world import World
@@ -186,3 +202,84 @@ async def test_a_service_that_ended_is_followed_no_more_and_alternating_ones_are
     assert (made.steps, made.alternating_now) == ([1, -1] * 3, 1)
     await made.world.ended(made.number, "n1")
     assert made.observations.scaling.get(made.number) is None or not made.record.is_terminal
+
+
+async def at_two(way: CheckpointWay) -> Scaled:
+    """A service that can write checkpoints, has two nodes and needs one."""
+    made = await Scaled.prepared("n1", "n2", "n3")
+    await made.world.do(SetSetting(key=ROOT, value="/scratch"))
+    await made.at(9.0, times=3)
+    await made.at(1.5, times=4)
+    assert len(made.record.nodes) == 2
+    made.world.state.put_allocation(replace(made.record, checkpoints=Checkpoints(way=way)))
+    await made.at(0.1, times=5)
+    return made
+
+
+async def answered(made: Scaled, phase: CheckpointPhase) -> None:
+    for node in made.record.nodes:
+        told = ReportCheckpoint(number=made.number, run=1, n=made.record.checkpoints.last_n, node=node, phase=phase)
+        await made.world.do(told)
+
+
+@scenario
+@pytest.mark.parametrize("phase", [CheckpointPhase.FAILED, CheckpointPhase.NOTHING])
+async def test_work_that_writes_checkpoints_is_asked_for_one_before_it_gives_a_node_back(
+    phase: CheckpointPhase,
+) -> None:
+    made = await at_two(CheckpointWay())
+    asked = made.record.checkpoints.open
+    assert asked is not None
+    assert (asked.n, asked.stops, len(made.record.nodes)) == (1, False, 2)
+    assert "it writes a checkpoint first" in made.standing.reason
+    await made.at(0.1, times=3)
+    assert (made.record.checkpoints.last_n, len(made.record.nodes)) == (1, 2), "one request, and no step before its end"
+    await answered(made, phase)
+    await made.at(0.1, times=2)
+    assert (made.record.nodes, made.steps, made.record.checkpoints.open) == (("n1",), [1, -1], None)
+
+
+@scenario
+async def test_a_complete_checkpoint_is_followed_by_the_step_and_the_next_step_by_another() -> None:
+    made = await at_two(CheckpointWay())
+    await answered(made, CheckpointPhase.DONE)
+    await made.at(0.1)
+    assert len(made.record.nodes) == 2, "not sealed yet"
+    told = ReportCheckpoint(number=made.number, run=1, n=1, node="n1", phase=CheckpointPhase.SEALED)
+    await made.world.do(told)
+    await made.at(0.1)
+    assert (len(made.record.nodes), made.record.checkpoints.kept[-1].n) == (1, 1)
+    await made.at(9.0, times=4)
+    await made.at(0.1, times=7)
+    assert made.record.checkpoints.last_n == 2
+
+
+@scenario
+async def test_work_that_is_asked_by_people_alone_or_where_there_is_no_place_just_gives_the_node_back() -> None:
+    made = await at_two(CheckpointWay(strategy=CheckpointStrategy.MANUAL))
+    assert (made.record.nodes, made.record.checkpoints.last_n) == (("n1",), 0)
+    made = await at_two(CheckpointWay())
+    await answered(made, CheckpointPhase.FAILED)
+    await made.world.do(SetSetting(key=ROOT, value=""))
+    await made.at(0.1)
+    assert (made.record.nodes, made.record.checkpoints.last_n) == (("n1",), 1)
+
+
+@scenario
+async def test_a_refused_request_for_a_checkpoint_does_not_keep_the_node() -> None:
+    made = await Scaled.prepared("n1", "n2", "n3")
+    await made.world.do(SetSetting(key=ROOT, value="/scratch"))
+    await made.at(9.0, times=3)
+    made.world.state.put_allocation(replace(made.record, checkpoints=Checkpoints(way=CheckpointWay())))
+    real, asked = made.world.replica.propose_many, 0
+
+    async def refusing(commands: Sequence[AnyCommand], actor: str) -> list[object]:
+        nonlocal asked
+        if not isinstance(commands[0], RequestCheckpoint):
+            return list(await real(commands, actor))
+        asked += 1
+        return [Rejected(code="conflict", message="it cannot be asked")]
+
+    made.world.replica.propose_many = refusing  # type: ignore[method-assign, assignment]
+    await made.at(0.1, times=7)
+    assert (asked, made.record.nodes) == (1, ("n1",))

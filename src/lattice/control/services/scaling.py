@@ -11,14 +11,16 @@ from functools import cached_property
 from typing import Protocol
 
 from lattice.control.loop import Alarm, Guard, keep_turning
-from lattice.core.machine.commands import AnyCommand, Envelope, GrowAllocation, ShrinkAllocation
+from lattice.core.machine.commands import AnyCommand, Envelope, GrowAllocation, RequestCheckpoint, ShrinkAllocation
 from lattice.core.machine.events import AllocationEnded, AllocationRequeued, AllocationStarted, AnyEvent
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.services.scaling import ScalePolicy, ScaleStanding
+from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation, PartPhase
+from lattice.core.model.work.checkpoints import ROOT, CheckpointReason, CheckpointStrategy
 from lattice.core.replacements import open_nodes, share_for
 from lattice.core.scheduler.autoscale import MAX_REJECTIONS, Sample, Verdict, alternates, judge
 from lattice.ports.clock import Clock
@@ -54,6 +56,7 @@ class _Known:
     failures: int = 0  # of the metric, in a row
     rejections: int = 0  # of steps up, in a row
     rests_until: int = 0
+    saving: int | None = None  # the checkpoint after which it gives a node back
 
     def keep(self, sample: Sample, policy: ScalePolicy) -> None:
         self.samples.append(sample)
@@ -144,7 +147,9 @@ class Autoscaling:
             known.keep(Sample(now, value), policy)
         verdict = judge(policy, record.size, max(record.started_at, record.scaled_at), tuple(known.samples), now)
         verdict = self._held_back(known, record, verdict, now)
-        command = self._command(record, verdict, nodes) if verdict.step else None
+        verdict, command = self._saved_first(known, record, verdict)
+        if verdict.step:
+            command = self._command(record, verdict, nodes)
         if verdict.step and command is None:
             verdict = Verdict(0, f"{verdict.reason}; no free node suits it")
         self._tell(record, value, verdict, now)
@@ -163,6 +168,29 @@ class Autoscaling:
             return Verdict(0, f"{verdict.reason}; refused {MAX_REJECTIONS} times, {left_s} s until the next try")
         return verdict
 
+    def _saved_first(self, known: _Known, record: Allocation, verdict: Verdict) -> tuple[Verdict, AnyCommand | None]:
+        """Work that writes checkpoints writes one before it gives a node back; one that is being written serves.
+
+        Complete or failed, the step follows it.
+        """
+        if verdict.step >= 0 or not self._can_save(record):
+            known.saving = None
+            return verdict, None
+        is_open, last_n = record.checkpoints.open, record.checkpoints.last_n
+        if is_open is None and known.saving is not None and last_n >= known.saving:
+            return verdict, None
+        waits = Verdict(0, f"{verdict.reason}; it writes a checkpoint first")
+        known.saving = last_n + 1 if is_open is None else is_open.n
+        if is_open is not None:
+            return waits, None
+        return waits, RequestCheckpoint(number=record.number, run=record.run, reason=CheckpointReason.BROKER)
+
+    def _can_save(self, record: Allocation) -> bool:
+        checkpoints = record.checkpoints
+        is_asked = checkpoints.way is not None and checkpoints.way.strategy is CheckpointStrategy.AUTO
+        has_place = bool(setting_value(self._replica.state.settings, ROOT))
+        return is_asked and has_place and not record.paused_at and not checkpoints.unheard
+
     def _command(self, record: Allocation, verdict: Verdict, nodes: _Nodes) -> AnyCommand | None:
         if verdict.step < 0:
             # The most recently added goes, never the first one.
@@ -176,6 +204,10 @@ class Autoscaling:
         return GrowAllocation(number=record.number, run=record.run, share=share, size=record.size + 1)
 
     def _settle(self, known: _Known, record: Allocation, verdict: Verdict, outcome: object, now: int) -> None:
+        if not verdict.step:
+            if isinstance(outcome, Rejected):
+                known.saving = record.checkpoints.last_n  # no checkpoint is to come: the step follows
+            return
         if not isinstance(outcome, Rejected):
             known.rejections = 0
             known.steps.append(verdict.step)
