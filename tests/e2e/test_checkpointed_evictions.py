@@ -162,6 +162,36 @@ def test_a_victim_whose_shim_dies_while_it_writes_frees_its_node_and_runs_again(
     assert (told(scratch, "high began"), told(scratch, "low began run 1 from none")) == (1, 1)
 
 
+def test_a_shim_that_dies_while_a_victim_stops_or_its_node_is_kept_frees_nothing_early(
+    cluster: LocalCluster, scratch: Path
+) -> None:
+    first, second = (begun(cluster, scratch, name) for name in ("first", "second"))
+    third = cluster.submit(["sleep", "3600"], lifecycle={"preemption_class": 3, "walltime": "2h"})["id"]
+    cluster.wait_state(third, "Running")
+    node = cluster.allocation(first)["nodes"][0]
+    high = preemptor(cluster, scratch, 3)
+    eventually(lambda: told(scratch, "first hint") + told(scratch, "second hint") == 2, "both are asked")
+    (scratch / "first.write").touch()
+    eventually(lambda: told(scratch, "first term") == 1, "the first is stopped when its checkpoint is complete")
+    cluster.wait_replaced(cluster.kill("shim", node))
+    gone = cluster.wait_state(first, "Suspended")
+    assert (gone["preempted"], gone["nodes"]) == (1, [])
+    cluster.wait_node(node, "Ready")
+    cluster.wait_replaced(cluster.kill("shim", node))
+    cluster.wait_node(node, "Ready")
+    assert cluster.allocation(high)["state"] == "Pending", "its nodes are kept for it, and nothing else starts there"
+    assert cluster.nodes()[node]["holding"] == "free"
+    for step in ("write", "end"):
+        (scratch / f"second.{step}").touch()
+    cluster.wait_state(high, "Running")
+    eventually(lambda: told(scratch, "high began") == 1, "it began once")
+    cluster.delete(f"/allocations/{high}")
+    for name in ("first", "second"):
+        eventually(partial(told, scratch, f"{name} began run 2 from 1"), f"{name} continues")
+    assert [cluster.allocation(each)["preempted"] for each in (first, second)] == [1, 1]
+    assert [told(scratch, f"{name} hint") for name in ("first", "second")] == [1, 1]
+
+
 def test_a_victim_that_cannot_answer_is_stopped_at_once(cluster: LocalCluster, scratch: Path) -> None:
     life = {"preemption_class": 3, "walltime": "2h"}
     low = cluster.submit(["sleep", "3600"], lifecycle=life, checkpoint={"protocol": "signal"}, resources={"nodes": 3})
