@@ -1,6 +1,6 @@
 """A service that follows its load on a real cluster: one node to four and back, through an update and the loss of a node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,10 +31,14 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 class Web:
-    def __init__(self, cluster: LocalCluster, folder: Path, name: str, **lifecycle: Json) -> None:
+    def __init__(
+        self, cluster: LocalCluster, folder: Path, name: str, around: Sequence[str] = (), **lifecycle: Json
+    ) -> None:
+        """`around` is a program that starts the server, and answers requests for checkpoints."""
         self.cluster, self.name = cluster, name
         submitted = cluster.submit(
-            write_server(folder),
+            [*around, *write_server(folder)],
+            **({"checkpoint": {"protocol": "signal"}} if around else {}),
             lifecycle={**QUICK, **lifecycle},
             expose=[{"name": name, "port": 0}],
             environment={"NAMED": name, "WORK_S": "0.2"},
@@ -94,6 +98,28 @@ def test_scaling_up_survives_whoever_is_killed(web: Web, role: str) -> None:
         cluster.wait_replaced(cluster.kill(role, name))
         eventually(lambda: web.has(4), "four instances", within_s=120)
     assert cluster.allocation(web.id)["run"] == 1
+
+
+def test_a_checkpoint_is_written_before_a_node_is_given_back(cluster: LocalCluster, tmp_path: Path) -> None:
+    answers = """
+trap asked=1 USR1
+"$@" &
+while kill -0 $!; do
+  wait
+  [ "$asked" ] || continue
+  asked=
+  touch "$(sed 's/.*"path":"\\([^"]*\\)".*/\\1/' "$LATTICE_CHECKPOINT_REQUEST")/.done"
+done
+"""
+    web = Web(cluster, tmp_path, "saved", around=["/bin/bash", "-c", answers, "-"], max_nodes=2)
+    with Load(cluster, web.name, clients=6) as load:
+        eventually(lambda: web.has(2), "two instances", within_s=60)
+    eventually(lambda: web.has(1), "one instance again", within_s=60)
+    assert load.failed == []
+    kept = cluster.get(f"/allocations/{web.id}/checkpoints")["items"]
+    assert [(each["n"], each["state"], each["nodes"]) for each in kept] == [(1, "complete", 2)]
+    cluster.cli("cancel", web.id)
+    cluster.wait_end(web.id)
 
 
 @pytest.mark.parametrize(
