@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 import time
+from http import HTTPStatus
 from pathlib import Path
 
 from bench.cluster import percentile, start_cluster, wait_until
@@ -31,6 +32,23 @@ signal.signal(signal.SIGUSR1, asked)
 (folder / "ready").touch()
 while True:
     signal.pause()
+"""
+REGISTERED = """
+import json, os, pathlib, sys, time
+from lattice_sdk.checkpoints.program import Checkpoints
+folder = pathlib.Path(sys.argv[1])
+checkpoints = Checkpoints()
+(folder / "ready").touch()
+while True:
+    request = checkpoints.requested()
+    if request is None:
+        time.sleep(0.0005)
+        continue
+    heard = time.time()
+    asked = json.loads(pathlib.Path(os.environ["LATTICE_CHECKPOINT_REQUEST"]).read_text())["asked"]
+    with (folder / "heard").open("a") as file:
+        file.write(f"{heard - asked}\\n")
+    request.done()
 """
 SHARED = """
 #define _GNU_SOURCE
@@ -70,6 +88,7 @@ def evictions() -> dict[str, float]:
         figures["hint_signal_p99_ms"] = percentile(_signalled(cluster, folder), 0.99) * 1000
         figures["done_to_start_p50_s"] = percentile(_after_checkpoints(cluster, folder), 0.5)
         figures["hint_shmem_p99_ms"] = percentile(_shared(cluster, folder), 0.99) * 1000
+        figures["hint_grpc_p99_ms"] = percentile(_registered(cluster, folder), 0.99) * 1000
     return figures
 
 
@@ -132,9 +151,25 @@ def _signalled(cluster: LocalCluster, folder: Path) -> list[float]:
     return _heard(folder)
 
 
-def _python(folder: Path) -> list[str]:
-    program = folder / "signalled.py"
-    program.write_text(SIGNALLED)
+def _registered(cluster: LocalCluster, folder: Path) -> list[float]:
+    name = _submit(cluster, _python(folder, REGISTERED), 3, checkpoint={"protocol": "grpc"})
+    _ready(folder)
+    cluster.wait_state(name, "Running")
+
+    def answers() -> bool:
+        return cluster.request("POST", f"/allocations/{name}/checkpoint", {"wait": 10})[0] == HTTPStatus.ACCEPTED
+
+    wait_until(answers, 30, "the registration of the program")
+    _heard(folder)
+    _asked(cluster, name, HINTS)
+    cluster.delete(f"/allocations/{name}")
+    cluster.wait_end(name)
+    return _heard(folder)
+
+
+def _python(folder: Path, text: str = SIGNALLED) -> list[str]:
+    program = folder / "asked.py"
+    program.write_text(text)
     return [os.environ.get("PYTHON", str(ROOT / ".venv" / "bin" / "python")), str(program), str(folder)]
 
 

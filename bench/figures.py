@@ -73,6 +73,7 @@ FIGURES = (
     Figure("done_to_start_p50_s", "`.done` of a victim's checkpoint to the preemptor's process, p50", "s", 0.3, 0.1),
     Figure("hint_signal_p99_ms", "request in place to the work's reaction, by signal, p99", "ms", 50, 10),
     Figure("hint_shmem_p99_ms", "request in place to the work's reaction, by shared memory, p99", "ms", 10, 2),
+    Figure("hint_grpc_p99_ms", "request in place to the work's reaction, by gRPC, p99", "ms", 30, 10),
     Figure("group_submit_s", "task group of 100,000: submission, whole command", "s", 2, 0.5),
     Figure("group_status_s", "task group of 100,000: `lattice status`, whole command", "s", 0.3, 0.1),
     Figure("group_mb", "task group of 100,000: memory of the server", "MB", 60, 20),
