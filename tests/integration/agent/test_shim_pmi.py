@@ -12,6 +12,7 @@ import pytest
 
 from lattice.agent.shim.pmi.early import REQUEST
 from lattice.agent.shim.pmi.seal import ports
+from lattice.agent.tunnels.listening import SERVICES
 from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
 from tests.integration.agent.test_shim_steps import about, request, step_end, step_event, written
 
@@ -241,7 +242,7 @@ def service_pids(shim: ShimProcess) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            is_ours = (folder / "comm").read_text() == "lattice-pmi\n"
+            is_ours = (folder / "comm").read_text().strip() in SERVICES
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue

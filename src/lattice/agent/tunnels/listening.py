@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 LISTEN = "0A"
+# What serves the ranks of a step in its groups, as the kernel names it (at most 15 characters): the shim's PMI service
+# (`agent/shim/pmi/starting.py`) and the PMIx server that it starts (`agent/pmix/building.py`). Their ports are not the work's.
+SERVICES = frozenset({"lattice-pmi", "lattice-pmix-ho"})
 TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 _SOCKET = "socket:["
 
@@ -104,7 +107,10 @@ def read_listeners() -> list[Listener]:
 
 
 def read_owned(pids: Iterable[int], inodes: frozenset[int]) -> dict[int, Owner]:
-    """Which of these sockets the processes have open; a process in a network of its own has none of this node's."""
+    """Which of these sockets the processes have open, except what serves the ranks of steps.
+
+    A process in a network of its own has none of this node's.
+    """
     network = os.readlink("/proc/self/ns/net")
     owned: dict[int, Owner] = {}
     for pid in pids:
@@ -115,7 +121,9 @@ def read_owned(pids: Iterable[int], inodes: frozenset[int]) -> dict[int, Owner]:
                 link = os.readlink(entry.path)
                 inode = int(link[len(_SOCKET) : -1]) if link.startswith(_SOCKET) else 0
                 if inode in inodes and inode not in owned:
-                    owned[inode] = Owner(pid, _program(pid))
+                    owner = Owner(pid, _program(pid))
+                    if owner.program not in SERVICES:
+                        owned[inode] = owner
         except OSError:
             continue  # it ended, or closed the file meanwhile
     return owned

@@ -2,9 +2,13 @@
 
 import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from lattice.agent.pmix.building import PROGRAM
 from lattice.agent.tunnels.listening import Listener, Owner, choose, own_ports, parse_table, read_listeners, read_owned
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -74,3 +78,23 @@ def test_sockets_of_this_process_are_found_by_its_pid() -> None:
         assert found is not None
         assert (found.target, owned[found.inode].pid) == (V4, os.getpid())
         assert choose(listeners, read_owned([], inodes), port) is None
+
+
+def test_what_serves_the_ranks_of_a_step_is_no_port_of_the_work(tmp_path: Path) -> None:
+    listen = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
+    ports = {}
+    for name in ("lattice-pmi", PROGRAM, "work"):
+        program = tmp_path / name
+        program.symlink_to(sys.executable)
+        process = subprocess.Popen([program, "-c", listen], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        ports[name] = process, int(process.stdout.readline())
+    try:
+        listeners = read_listeners()
+        inodes = frozenset(each.inode for each in listeners)
+        owned = read_owned([process.pid for process, _ in ports.values()], inodes)
+        assert [listener.port for listener, _ in own_ports(listeners, owned)] == [ports["work"][1]]
+        assert {name for name, (_, port) in ports.items() if choose(listeners, owned, port)} == {"work"}
+    finally:
+        for process, _ in ports.values():
+            process.communicate("\n")
