@@ -119,6 +119,25 @@ async def test_a_session_of_the_gateway_ends_with_the_work(world: World) -> None
         await world.call("DELETE", f"/allocations/{name}")
 
 
+@in_world
+async def test_a_page_is_not_opened_where_nothing_listens(world: World) -> None:
+    name = await running(world, expose=[{"name": "late", "port": 9000, "share": ["bert"]}])
+    world.services.proxy_url, world.services.proxy_domain = "https://gate", "apps.example.org"
+    answer = await world.call("POST", f"/allocations/{name}/open", {"port": "7777"})
+    assert (answer.status, answer.error["hint"]) == (409, "listening: 8888 (python)")
+    assert f"nothing of {name} listens on port 7777" in answer.error["message"]
+    for port in ("late", "9000"):
+        answer = await world.call("POST", f"/allocations/{name}/open", {"port": port})
+        assert (answer.status, "exposed as late, is not ready" in answer.error["message"]) == (409, True)
+        assert answer.error["hint"] == "try again when it is; listening: 8888 (python)"
+    answer = await world.call("POST", f"/allocations/{name}/open", {"port": "late"}, token=world.token("bert"))
+    assert (answer.status, answer.error["hint"]) == (409, "try again when it is"), "other ports are not his business"
+    nodes = world.services.ports
+    assert isinstance(nodes, Nodes)
+    nodes.is_open = True  # one more than a node names
+    assert (await world.call("POST", f"/allocations/{name}/open", {"port": "7777"})).status == 201
+
+
 SHARED = [{"name": "web", "port": 8888, "share": ["bert"]}, {"name": "all", "port": 9000, "share": ["tenant"]}]
 
 
@@ -140,7 +159,7 @@ async def test_a_shared_port_is_reached_by_those_it_names_and_by_nobody_else(wor
         (world.token("bert"), "8888", 201),
         (world.token("bert"), "7777", 403),
         (world.token("carl"), "web", 403),
-        (world.token("carl"), "all", 201),
+        (world.token("carl"), "all", 409),
         (world.token("rita", scope="readonly"), "all", 403),
         (world.token("bert", tenants=("other",)), "web", 404),
         (world.token("zoe", tenants=("other",)), "all", 404),

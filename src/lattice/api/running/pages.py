@@ -8,7 +8,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.gateway.server import TICKET
 from lattice.api.gateway.tickets import TICKET_S, Grant, port_prefix
-from lattice.api.running.ports import reach
+from lattice.api.running.ports import must_listen, reach
 from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
 from lattice.wire.bounds import Argument, Short
@@ -39,6 +39,7 @@ class OpenedPort(Struct, frozen=True, kw_only=True):
 async def open_page(context: Context, fields: OpenPort) -> OpenedPort:
     """Raises ApiError."""
     reached = await reach(context, fields.id, fields.port, fields.node)
+    await must_listen(context, reached)
     allocation = reached.allocation
     grant = Grant(
         user=context.user,

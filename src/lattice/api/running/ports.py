@@ -115,6 +115,32 @@ async def reach(context: Context, text: str, port: str, node: str) -> Reached:
     return Reached(allocation, node, number, wanted.exposed)
 
 
+async def must_listen(context: Context, reached: Reached) -> None:
+    """Raises ApiError, with the ports that could be reached, unless a process of the work listens on this one."""
+    allocation, node = reached.allocation, reached.node
+    links, run = links_of(context), run_of(allocation)
+    is_owner = may_reach(context.identity, allocation, None)
+    try:
+        found = await links.listening(node, run)
+        if all(each.port != reached.port for each in found):  # a node names the first ports only
+            (await links.connect_port(node, run, reached.port)).close()
+    except TunnelRefused as refusal:
+        if refusal.code == "not_listening":
+            raise _not_listening(reached, refusal.listening, is_owner=is_owner) from None
+        raise refused(refusal, allocation, node, names_others=is_owner) from None
+
+
+def _not_listening(reached: Reached, listening: tuple[ListeningPort, ...], *, is_owner: bool) -> ApiError:
+    name, hints = allocation_id(reached.allocation.number), []
+    told = f"nothing of {name} listens on port {reached.port} on {reached.node}"
+    if reached.exposed is not None:
+        told = f"port {reached.port} of {name}, exposed as {reached.exposed.name}, is not ready: nothing listens on it on {reached.node}"
+        hints.append("try again when it is")
+    if is_owner:
+        hints.append(f"listening: {_names(listening)}" if listening else "no process of it listens on any port yet")
+    return ApiError("conflict", told, hint="; ".join(hints))
+
+
 async def _found(context: Context, text: str) -> Allocation:
     """As `find`; work that shares a port with the caller is found though the caller may not see it otherwise."""
     number = parse_allocation_id(text)
