@@ -85,6 +85,7 @@ class StepDecoder:
         self._set_place = place
         self._places: dict[int, int] = {}
         self.result: StepResult | None = None
+        self.node = 0
 
     def take(self, event: ServerEvent) -> list[StepEvent]:
         """What this event says. Raises BadAnswer."""
@@ -114,6 +115,7 @@ class StepDecoder:
             self.result = _result.decode(event.data)
 
     def _place(self, node: int, place: int) -> None:
+        self.node = node
         self._places[node] = place
         self._set_place(",".join(f"{number}:{at}" for number, at in self._places.items()))
 
@@ -132,6 +134,11 @@ class StepStream:
     @property
     def result(self) -> StepResult | None:
         return self._decoder.result
+
+    @property
+    def node(self) -> int:
+        """Where in the step's `nodes` the node is from which the latest output or gap came."""
+        return self._decoder.node
 
     def close(self) -> None:
         self._reader.close()

@@ -115,6 +115,11 @@ class AsyncStepStream:
     def result(self) -> StepResult | None:
         return self._decoder.result
 
+    @property
+    def node(self) -> int:
+        """Where in the step's `nodes` the node is from which the latest output or gap came."""
+        return self._decoder.node
+
     async def close(self) -> None:
         await self._reader.close()
 

@@ -105,24 +105,36 @@ def run(options: Options, context: Context) -> int:
 def _show_step(options: Options, context: Context) -> int:
     if options.step is None:
         raise UsageError("--rank needs --step", hint="lattice steps ID lists the steps")
-    others = Options(
-        ids=options.ids,
-        step=options.step,
-        rank=options.rank,
-        follow=options.follow,
-        stdout=options.stdout,
-        stderr=options.stderr,
-    )
-    if options != others or len(options.ids) > 1:
+    refused = _without_times(options)
+    if refused:
+        raise UsageError(f"{refused} does not go with --step", hint="the output of steps has no times and one run")
+    if len(options.ids) > 1:
+        raise UsageError("--step goes with one ID", hint="show one after the other")
+    if options.follow and options.tail is not None:
         raise UsageError(
-            "--step goes with one ID and with --rank, --follow, --stdout and --stderr alone",
-            hint="leave the other flags out",
+            "--tail does not go with --step and --follow", hint="it shows the end of a step that has ended"
         )
-    from lattice.cli.terminal.step_output import show_step
+    from lattice.cli.terminal.step_output import Wanted, show_step
 
-    return show_step(
-        context, options.ids[0], options.step, rank=options.rank, follow=options.follow, streams=options.streams
+    wanted = Wanted(
+        rank=options.rank,
+        node=options.node,
+        streams=options.streams,
+        tail=options.tail,
+        pattern=Pattern(options.grep),
     )
+    return show_step(context, options.ids[0], options.step, wanted, follow=options.follow)
+
+
+def _without_times(options: Options) -> str:
+    """The first flag that means nothing for a step, whose output has no times and is that of one run."""
+    given = {
+        "--since": bool(options.since),
+        "--until": bool(options.until),
+        "--timestamps": options.timestamps,
+        "--run": options.run is not None,
+    }
+    return next((flag for flag, is_given in given.items() if is_given), "")
 
 
 def _delete(options: Options, context: Context) -> int:
@@ -348,6 +360,7 @@ COMMAND = Command(
         "lattice logs a17 a18 --stderr --tail=100",
         "lattice logs a17 --since=10m --timestamps",
         "lattice logs a17 --grep='loss=0[.]0'",
+        "lattice logs a17 --step=0 --node=n2 --tail=20",
         "lattice logs delete a17 a18",
     ),
 )
