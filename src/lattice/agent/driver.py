@@ -564,11 +564,9 @@ class Driver:
         why_not[ACCESS_FEATURE] = self.telemetry.access.why_not or NO_GROUPS
         self._missing = missing_features(listing, features, why_not, PMIX_FEATURE)
         self._facts = msgspec.structs.replace(self._facts, features=tuple(sorted(features)))
-        on_disk = {}
-        for run in self.state.runs.values():
-            end = end_of(read_status(self._folders.path(run.key))) if run.alive else None
-            if end is not None:
-                on_disk[run.key] = end
+        recorded = ((key, end_of(read_status(self._folders.path(key)))) for key in self._live_runs())
+        on_disk = {key: end for key, end in recorded if end is not None}
+        self._containers.release_all()
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
         self._shim_can = msgspec.structs.replace(listing, runs=(), steps=())
@@ -579,6 +577,8 @@ class Driver:
         early, self._early_ends = self._early_ends, []
         for message in early:
             self._ended(message)
+        if client.is_lost:  # it died while this agent was not ready to hear of it
+            self._shim_lost()
 
     def _shim_lost(self) -> None:
         if self._shim is not None:

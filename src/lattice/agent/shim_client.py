@@ -194,6 +194,11 @@ class ShimClient(asyncio.Protocol):
             self._transport = None
             self._on_lost()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is no connection any more. `on_lost` was called then, maybe before anybody minded."""
+        return self._transport is None
+
     def request(self, body: dict[str, object], on_answer: OnAnswer | None = None) -> None:
         """Send a request; without a connection it is dropped, as `on_lost` told or will tell."""
         if self._transport is None:
@@ -216,8 +221,10 @@ class ShimClient(asyncio.Protocol):
             listing: ShimMessage = await asyncio.wait_for(listed, START_WITHIN_S)
             negotiate(OURS[Border.SHIM], offer_of(*listing.protocol), us="this agent", them="the shim that runs here")
         except TimeoutError:
+            self.close()
             raise ShimUnavailable("the shim does not answer") from None
         except (NoCommonVersion, ValueError) as error:
+            self.close()
             raise ShimUnavailable(str(error)) from error
         return listing
 

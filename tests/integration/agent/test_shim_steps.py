@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lattice.agent.shim.hierarchies import find_hierarchies
 from lattice.agent.shim.journal import RECORD, STDERR, STDOUT, read_journal
 from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
 
@@ -263,3 +264,20 @@ def test_writers_wait_for_readers_that_are_far_behind(shim: ShimProcess, agent: 
     while data := read_journal(fields["dir"], total, 1 << 22)[1]:
         total += len(data)
     assert total > 50_000_000
+
+
+@pytest.mark.root
+def test_a_step_without_a_group_leaves_no_file_system_behind(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    unified = find_hierarchies().unified
+    most = Path(f"{unified}/{root_shim.cgroup_root}/cgroup.max.descendants")
+    fields = request(root_shim, 7, "true")
+    most.write_text("1")  # enough for what the steps of the allocation share, and not for the step
+    answer = agent.ask("launch_step", **fields, mounts=[{"kind": "tmpfs", "target": "/dev/shm"}])
+    assert not answer["ok"]
+    wait_for(lambda: not root_shim.groups(), "the group of the allocation to go")
+    descriptors = [os.readlink(each) for each in Path(f"/proc/{root_shim.process.pid}/fd").iterdir()]
+    assert not [each for each in descriptors if each.startswith("mnt:[")]
+    most.write_text("max")
+    assert agent.ask("launch_step", **fields)["ok"]
+    assert step_end(agent, 7)["tasks"][0]["exit_code"] == 0

@@ -87,7 +87,7 @@ def test_a_folder_that_exists_keeps_its_files_and_mode(tmp_path: Path) -> None:
     folder.mkdir(mode=0o755)
     (folder / "thesis.tex").write_text("x")
     Layout(folder).prepare()
-    assert mode(folder) == 0o755
+    assert (mode(folder), mode(folder / "data"), mode(folder / "agents")) == (0o755, 0o700, 0o711)
     assert (folder / "thesis.tex").read_text() == "x"
 
 
@@ -245,6 +245,14 @@ def test_a_cluster_of_an_earlier_release_gets_what_this_one_can_do(layout: Layou
     written = yaml.safe_load(layout.config_of("server").read_text())
     assert written["upgrade"] == {"auto_finalize": True}
     assert written["api"]["proxy_listen"] == "127.0.0.1:3", "pages keep their address when the server is replaced"
+
+
+def test_images_of_a_registry_take_the_place_of_the_directory(layout: Layout) -> None:
+    place = commands.ServerPlace(name="server", rest=1, grpc=2, proxy=3)
+    commands.write_server_config(layout, place, [place], "", ["images.url=oci://registry.example/site"])
+    assert "directory" not in yaml.safe_load(layout.config_of("server").read_text())["images"]
+    commands.write_server_config(layout, place, [place], "", ["rate_limits.submit=1"])
+    assert yaml.safe_load(layout.config_of("server").read_text())["images"] == {"directory": str(layout.images)}
 
 
 def test_the_default_folder_follows_the_environment() -> None:

@@ -19,6 +19,7 @@ SHELL = "/bin/sh"
 UNSHARE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child")
 WORK = "work"
 MAX_SAID = 2000
+MAKE_WITHIN_S = 60.0  # a file server that does not answer must not keep a run from its end
 
 # Arguments: folder, image, runtime, name, uid, gid, groups, then the user's sources, each with `must` or `may`.
 SCRIPT = r"""
@@ -130,7 +131,10 @@ async def hold(
     except OSError as error:
         raise CannotHold(f"cannot start {UNSHARE[0]}: {error.strerror}") from error
     try:
-        said = await _first_words(process)
+        try:
+            said = await asyncio.wait_for(_first_words(process), MAKE_WITHIN_S)
+        except TimeoutError:
+            raise CannotHold(f"it could not be made within {MAKE_WITHIN_S:g} s") from None
         word, _, rest = said.partition(" ")
         if word != "ready" or not rest.isdigit():
             raise _problem(rest if word == "failed" else said)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left, RunImpossible
+from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left
 from lattice.agent.hooks.record import close_record, read_record, write_record
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
@@ -57,7 +57,7 @@ class HookRunner:
         return has_left
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
-        """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone."""
+        """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone and let go."""
         record: dict[str, Left] = {}
         for hook in self._hooks:
             if not hook.applies(order):
@@ -71,7 +71,8 @@ class HookRunner:
                     can_mount=self.can_mount,
                 )
                 await self._bounded(hook, hook.prepare(launch))
-            except (HookFailed, RunImpossible):
+            except Exception:
+                self.settle(request)
                 await self.undo(order.key, order.allocation_id)
                 raise
         if not record:

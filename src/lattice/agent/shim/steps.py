@@ -190,7 +190,11 @@ class StepTable:
         if isinstance(terminal := request.get("terminal"), dict):
             step.terminal = Terminal(terminal, boot_now())
             self._streams.begin(step, request)
-        step.group = self._make_group(key, run, request)
+        try:
+            step.group = self._make_group(key, run, request)
+        except (OSError, ValueError):
+            step.journal.close()
+            raise
         step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
         self._start_tasks(step, tasks, request)
@@ -230,7 +234,12 @@ class StepTable:
             parent, steps = self._holders[key[:2]]
             steps.add(key)
         group = StepCgroup(parent, name)
-        group.make()
+        try:
+            group.make()
+        except OSError:
+            self._remove(group, 10)
+            self._release_holder(key)
+            raise
         return group
 
     def _offer_pmi(self, step: Step, launch: Launch, tasks: list[object], request: Body) -> None:

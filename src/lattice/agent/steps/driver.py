@@ -155,10 +155,10 @@ class StepDriver:
             await self._add_images(launch, request)
             if run is None:
                 await self._add_data(launch, request)
-            # Where the allocation runs its script the container is there; elsewhere the step brings it along.
-            await self._containers.enter(launch.base, request, make=run is None)
             if run is None and (why := await self.audited(launch.base)):
                 raise LaunchRefused(why)
+            # Where the allocation runs its script the container is there; elsewhere the step brings it along, and the shim takes it.
+            await self._containers.enter(launch.base, request, make=run is None)
         except NodeCannotWrite as failure:
             await self._cannot_write(str(failure))
             self.table.refuse(key, str(failure))

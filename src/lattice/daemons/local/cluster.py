@@ -45,7 +45,7 @@ class Cluster:
         write_tokens(layout, self._secret, options.users)
         token = quorum.prepare(layout, options.server_names()) if options.servers > 1 else ""
         for place in self._places:
-            commands.write_server_config(layout, place, self._places, token)
+            commands.write_server_config(layout, place, self._places, token, options.settings)
         write_topologies(layout, options)
 
     async def start(self, progress: Progress) -> dict[str, str]:

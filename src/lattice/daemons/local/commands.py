@@ -57,7 +57,11 @@ class ServerPlace:
         }
 
 
-def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[ServerPlace], token: str) -> None:
+def write_server_config(
+    layout: Layout, place: ServerPlace, places: Sequence[ServerPlace], token: str, settings: Sequence[str] = ()
+) -> None:
+    """`settings` override single values later; images are in one place only."""
+    has_registry = any(text.startswith("images.url=") for text in settings)
     config = {
         "name": place.name,
         "mode": "dev",
@@ -70,7 +74,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
             "hmac_secret": f"file://{layout.secret}",
         },
         "object_store": {"directory": str(layout.objects)},
-        "images": {"directory": str(layout.images)},
+        "images": {} if has_registry else {"directory": str(layout.images)},
         "checkpoint": {"root": str(layout.checkpoints)},
         "data": _data(layout),
         "upgrade": {"auto_finalize": True},  # all servers are of this release

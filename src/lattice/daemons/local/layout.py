@@ -68,11 +68,15 @@ class Layout:
             return []
 
     def prepare(self) -> None:
-        """Creates the directories, readable only by their owner; an existing one keeps its mode. Raises UntrustedFolder."""
+        """Creates the directories, readable only by their owner; an existing one keeps its mode. Raises UntrustedFolder.
+
+        Work of other accounts passes through that of the agents to what is its own there; no other user can list it.
+        """
         self.root.parent.mkdir(parents=True, exist_ok=True)
         check_trusted(self.root)
-        for folder in (self.root, self.data, self.objects, self.agents):
+        for folder in (self.root, self.data, self.objects):
             folder.mkdir(mode=0o700, exist_ok=True)
+        self.agents.mkdir(mode=0o711, exist_ok=True)
 
 
 class UntrustedFolder(OSError):

@@ -165,3 +165,18 @@ def test_a_hook_that_breaks_does_not_keep_the_run_from_its_end(tmp_path: Path) -
     asyncio.run(hooks.prepare(ORDER, {}))
     assert asyncio.run(hooks.undo(*RUN)) == "second: RecursionError"
     assert log[-1] == "undo first /mnt/first"
+
+
+def test_a_request_that_will_never_be_made_is_settled(tmp_path: Path) -> None:
+    async def burst() -> None:
+        raise RuntimeError("unforeseen")
+
+    for then, failure in ((refuse, HookFailed), (burst, RuntimeError)):
+        settled: list[object] = []
+        log: list[str] = []
+        hooks = HookRunner((Hook("container", log), Hook("access", log, then)), lambda key: tmp_path, settled.append)
+        request: dict[str, object] = {"dir": "/run"}
+        with pytest.raises(failure):
+            asyncio.run(hooks.prepare(ORDER, request))
+        assert settled == [request]
+        assert log[-1] == "undo container /mnt/container"

@@ -63,7 +63,9 @@ def bind_cpus(
     if kind == "none" or (not kind and (not cpus or (tasks == 1 and cpus_per_task <= 1))):
         return unbound
     if not cpus:
-        raise BadBinding("this node does not say which CPUs the allocation has, so its tasks cannot be bound")
+        raise BadBinding(
+            "this node does not say which CPUs the allocation has, so its tasks cannot be bound: use --cpu-bind none"
+        )
     if kind.startswith(MAP):
         return _mapped(parse_map(kind), cpus, tasks)
     free = set(cpus).difference(taken)
