@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from lattice.cli.slurm.install import install
-from lattice.testing import LocalCluster
+from lattice.testing import LocalCluster, eventually
 from tests.slurm.differential import RECORDED, Answer, Case, answer, cases
 from tests.slurm.live import Commands
 from tests.slurm.reference import real_slurm
@@ -59,6 +59,7 @@ def difference(case: Case, theirs: Answer, commands: Commands) -> str:
     def shell(words: list[str]) -> "subprocess.CompletedProcess[str]":
         return commands.run(words)
 
+    eventually(lambda: _is_idle(commands.cluster), f"idle nodes before {case.line}")
     found = answer(case, shell)
     ours = found._replace(stderr=[line for line in found.stderr if not ADDED.match(line)])
     if (ours != theirs) == bool(case.differs):
@@ -66,6 +67,12 @@ def difference(case: Case, theirs: Answer, commands: Commands) -> str:
     if case.differs:
         return f"{case.line}\n  is said to differ ({case.differs}), and does not"
     return f"{case.line}\n  Slurm   {tuple(theirs)}\n  Lattice {tuple(ours)}"
+
+
+def _is_idle(cluster: LocalCluster) -> bool:
+    """What the case before left behind has ended: the next one gets the first node, as with Slurm."""
+    items = cluster.get("/allocations")["items"]
+    return not any(each["state"] in ("Starting", "Running", "Stopping") for each in items)
 
 
 @pytest.mark.soak

@@ -34,7 +34,7 @@ _OPTIONS = server_channel(ping_every_s=7.0, give_up_s=3.0, max_message_bytes=MAX
 # etcd's answers if its users changed between the arrival of a request and its execution, which then does not happen.
 _OLD_USERS = ("revision in header is old", "revision of auth store is old")
 # A member that lags answers so until it has caught up.
-_USERS_CHANGED_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+_USERS_CHANGED_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 # Its answers to a certificate that names no user, in requests about data, about the cluster, and about one member.
 _NO_SUCH_USER = ("permission denied", "user name not found", "user not found")
 _T = TypeVar("_T")
