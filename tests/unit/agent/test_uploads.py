@@ -114,6 +114,31 @@ async def test_the_end_of_a_run_that_wrote_nothing_waits_for_no_thread(
 
 
 @scenario
+async def test_the_order_of_a_run_that_wrote_nothing_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store()
+    node = Node(tmp_path, store)
+    monkeypatch.delattr(RunFolders, "order")
+    await node.turn()
+    node.live = []
+    assert await node.uploads.finish(KEY) == ""
+    assert store.objects == {}
+
+
+@scenario
+async def test_an_empty_stream_of_which_the_node_dropped_all_is_not_taken_for_one_without_output(
+    tmp_path: Path,
+) -> None:
+    store = Store()
+    node = Node(tmp_path, store, prefix="")
+    (node.folder / "stdout").touch()
+    (node.folder / "stdout.base").write_bytes(b"10\n")
+    assert await node.uploads.finish(KEY) == ""
+    assert store.objects == {"logs/7/1/n1.stdout.base": b"10"}
+
+
+@scenario
 async def test_a_fast_writer_is_kept_up_with_in_one_turn(tmp_path: Path) -> None:
     store = Store()
     node = Node(tmp_path, store)

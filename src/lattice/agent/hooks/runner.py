@@ -84,7 +84,11 @@ class HookRunner:
 
     async def undo(self, key: RunKey, allocation_id: str, *, has_started: bool = False) -> str:
         """In reverse; what went wrong, in words. `has_started` undoes unrecorded runs too, where a hook asks for it."""
+        is_bare = key in self._bare
         self._bare.discard(key)
+        if is_bare and not (has_started and any(hook.undoes_unrecorded for hook in self._hooks)):
+            self._abandoned.pop(key, None)
+            return ""
         lock = self._undoing.setdefault(key, asyncio.Lock())
         try:
             async with lock:

@@ -94,6 +94,14 @@ class _Run:
         replace_file(str(self.folder / PLACES), msgspec.json.encode(places))
 
 
+def _has_written(path: str) -> bool:
+    """A stream whose file is empty may have dropped what it held."""
+    try:
+        return os.stat(path).st_size > 0 or read_base(path) > 0
+    except FileNotFoundError:
+        return False
+
+
 class OutputUploads:
     """The output of all runs of a node; `live` are those that may still write.
 
@@ -148,6 +156,8 @@ class OutputUploads:
                 self._runs.pop(key, None)
 
     async def _stored_live(self, key: RunKey) -> bool:
+        if self._is_silent(key):
+            return True
         run = self._run(key)
         for name in STREAMS if run.prefix and self.sink.takes(run.grant) else ():
             # Several: a fast writer fills the file sooner than the next turn comes. Not all: others write, too.
@@ -176,6 +186,8 @@ class OutputUploads:
 
     async def finish(self, key: RunKey) -> str:
         """Stores all that is left of a run that has ended; returns why not, or nothing."""
+        if self._is_silent(key):
+            return ""
         run = self._run(key)
         if not self.sink.takes(run.grant):
             return ""
@@ -236,6 +248,13 @@ class OutputUploads:
     async def _put(self, name: str, data: bytes) -> None:
         if self.sink.store is not None:
             await self.sink.store.put(name, data)
+
+    def _is_silent(self, key: RunKey) -> bool:
+        """Whether it has written nothing up to now: what its order says of the store is not needed yet."""
+        if key in self._runs:
+            return False
+        folder = self._folders.path(key)
+        return not any(_has_written(f"{folder}/{name}") for name in STREAMS)
 
     def _run(self, key: RunKey) -> _Run:
         found = self._runs.get(key)

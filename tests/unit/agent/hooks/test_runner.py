@@ -80,6 +80,31 @@ def test_a_run_for_which_nothing_was_left_needs_no_undoing_unless_a_hook_asks_fo
     assert runner(tmp_path, Unused("hook", [])).has_left(ORDER.key), "not known to an agent that did not prepare it"
 
 
+def test_the_record_of_a_run_for_which_nothing_was_left_is_not_read_unless_a_hook_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unused(Hook):
+        def applies(self, order: StartOrder) -> bool:
+            return False
+
+        async def undo(self, finished: Finished) -> None:
+            self._log.append(f"undo {self.name}")
+
+    class Always(Unused):
+        undoes_unrecorded = True
+
+    looked: list[Path] = []
+    log: list[str] = []
+    monkeypatch.setattr("lattice.agent.hooks.runner.read_record", looked.append)
+    unused, always = runner(tmp_path, Unused("image", log)), runner(tmp_path, Always("site", log))
+    for hooks, has_started in ((unused, True), (always, False), (always, True)):
+        asyncio.run(hooks.prepare(ORDER, {}))
+        assert asyncio.run(hooks.undo(*RUN, has_started=has_started)) == ""
+    assert (looked, log) == ([tmp_path], ["undo site"])
+    assert asyncio.run(unused.undo(*RUN)) == ""
+    assert len(looked) == 2, "this agent did not prepare it again"
+
+
 def test_what_was_prepared_before_a_failure_is_undone_the_failed_hook_included(tmp_path: Path) -> None:
     log: list[str] = []
     hooks = runner(tmp_path, Hook("image", log), Hook("scratch", log, refuse), Hook("pmi", log))
