@@ -1,5 +1,7 @@
 """The agent's decisions, one stimulus at a time."""
 
+from typing import NoReturn
+
 from msgspec.structs import replace
 
 from lattice.agent.machine import reports as reports_made
@@ -19,6 +21,7 @@ from lattice.agent.machine.state import (
     RemoveRun,
     RenewToken,
     Retention,
+    Run,
     RunEnded,
     RunRefused,
     RunStarted,
@@ -395,6 +398,32 @@ def test_a_number_that_means_another_submission_takes_over_nothing_of_the_old_on
     assert state.kept_bytes == 0
     # The same start again is answered, not carried out again.
     assert step(state, replace(order(), submission="7@900")) == []
+
+
+def test_a_run_that_is_kept_longer_than_the_one_after_it_is_found_by_its_number() -> None:
+    state, after = ready_state(), RunKey(KEY.number, KEY.run + 1)
+    for key in (KEY, after):
+        step(state, replace(order(key), submission="7@100"))
+        step(state, RunStarted(key=key, started_boot_s=1.0))
+        step(state, RunEnded(key=key, end=EXITED))
+        step(state, OutputSettled(key=key, stored_bytes=5))
+    for key in (after, KEY):
+        step(state, Acknowledged(key=key, seq=2))
+    state.retention = Retention(max_runs=1)
+    assert step(state, tick(1.0)) == [RemoveRun(key=after)]
+    assert PurgeRun(key=KEY, launched=True) in step(state, replace(order(after), submission="7@900"))
+    assert state.highest == {KEY.number: after.run}
+
+
+def test_a_start_of_a_number_that_is_new_here_looks_through_no_kept_runs() -> None:
+    class Unread(dict[RunKey, Run]):
+        def values(self) -> NoReturn:
+            raise AssertionError
+
+    state = kept_state(Retention())
+    state.kept = Unread(state.kept)
+    new = replace(order(RunKey(KEY.number + 1, 1)), submission="8@100")
+    assert [type(each) for each in step(state, new)] == [LaunchRun]
 
 
 def test_a_living_run_of_another_submission_ends_before_the_new_one_starts() -> None:

@@ -73,7 +73,7 @@ def purge(state: AgentState, key: RunKey) -> PurgeRun:
 
 def strangers(state: AgentState, number: int, submission: str) -> list[Run]:
     """Runs of that number that were started for another submission, as far as both are known."""
-    if not submission:
-        return []
+    if not submission or number not in state.highest:
+        return []  # nearly every start is of a number that is new here, and thousands of runs may be kept
     runs = (*state.runs.values(), *state.kept.values())
     return [run for run in runs if run.key.number == number and run.submission not in ("", submission)]

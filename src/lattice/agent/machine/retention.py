@@ -1,6 +1,7 @@
 """How long what is over stays on the node."""
 
 from lattice.agent.machine.state import AgentState, Instruction, RemoveRun
+from lattice.ports.nodes.agents import RunKey
 
 REMOVALS_PER_TICK = 50
 
@@ -17,6 +18,15 @@ def pruned(state: AgentState) -> list[Instruction]:
         del state.kept[key]
         state.kept_bytes -= run.stored_bytes
         if state.highest.get(key.number) == key.run:
-            del state.highest[key.number]
+            _lower(state, key)
         removals.append(RemoveRun(key=key))
     return removals
+
+
+def _lower(state: AgentState, gone: RunKey) -> None:
+    """The highest run of its number is not known any more: one before it, which may be kept for longer, is the highest now."""
+    for run in range(gone.run - 1, 0, -1):
+        if state.find(RunKey(gone.number, run)) is not None:
+            state.highest[gone.number] = run
+            return
+    del state.highest[gone.number]

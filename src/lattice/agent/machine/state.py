@@ -102,7 +102,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class AgentState:
-    """The agent's memory. `runs` are open (their end was not acknowledged), `kept` are over."""
+    """The agent's memory. `runs` are open (their end was not acknowledged), `kept` are over; `highest` has the numbers of both."""
 
     retention: Retention = field(default_factory=Retention)
     runs: dict[RunKey, Run] = field(default_factory=dict)
