@@ -220,3 +220,19 @@ async def test_a_node_that_was_drained_before_stays_drained() -> None:
     assert await site.run() is UpgradePhase.DONE
     assert site.world.node("n2").state is NodeState.DRAINED
     assert site.world.node("n2").agent_version == NEW
+
+
+@scenario
+async def test_the_loop_wakes_for_nodes_and_work_only_while_an_upgrade_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    await site.open()
+    rung: list[bool] = []
+    monkeypatch.setattr(site.loop._alarm, "ring", lambda: rung.append(True))
+    number = await site.world.running("n1")
+    await site.world.ended(number, "n1")
+    await site.world.do(DrainNode(node="n2", reason="fan"))
+    assert rung == []
+    await site.begin()
+    assert rung == [True]
+    await site.world.do(DrainNode(node="n3", reason="fan"))
+    assert len(rung) > 1

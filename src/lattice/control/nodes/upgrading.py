@@ -304,10 +304,11 @@ class Upgrading:
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
-            if not isinstance(event, PartChanged):
+            if isinstance(event, PartChanged):
+                if event.part.phase is PartPhase.ENDED:
+                    self._count(event.part)
+            elif isinstance(event, UpgradeChanged) or (isinstance(event, NodeMoved) and self._open() is not None):
                 self._alarm.ring()
-            elif event.part.phase is PartPhase.ENDED:
-                self._count(event.part)
 
     def _count(self, part: Part) -> None:
         words = ("ended", "failed") if part.cause in _BY_NODE else ("ended",)
