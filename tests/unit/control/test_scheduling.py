@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
@@ -178,6 +180,27 @@ async def test_submissions_to_a_full_cluster_share_a_plan_and_an_end_does_not_wa
     assert [loop.reason_for(number) for number in numbers] != [""] * 5
     await world.ended(first, "n1")
     await until(lambda: world.allocation(numbers[0]).nodes == ("n1",))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_the_rest_after_a_plan_counts_what_that_plan_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    await world.prepare(*(f"n{place}" for place in range(8)))
+    loop = Loop(world).loop
+    for _ in range(8):
+        await world.submit()
+    rests: list[int] = []
+
+    async def rest(work_s: float, most_s: float, *, least: int) -> None:
+        rests.append(least)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("lattice.control.work.scheduling.rest_by_load", rest)
+    task = asyncio.create_task(loop.run())
+    await until(lambda: bool(rests))
+    assert rests == [2]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

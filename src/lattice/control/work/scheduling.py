@@ -161,7 +161,7 @@ class Scheduling:
         self._predictions = Predictions()
         self._plan_s = 1.0
         self._cycle_s = 0.0
-        self._shares = 0  # shares of nodes that are held, when the last plan was made
+        self._shares = 0  # shares of nodes that are held since the last plan, its own placements included
         self._scoring_s = 0.0
         self._is_full = False  # as far as the last plan knew, and no node changed since
         self._ring_later: asyncio.TimerHandle | None = None
@@ -269,7 +269,6 @@ class Scheduling:
             await self._replica.propose_many(waiting, ACTOR)
         based_on = self._replica.applied_index
         snapshot = self._cycle.snapshot(self._observations)
-        self._shares = len(snapshot.held)
         made = await self._planned(snapshot, now)
         self._plan = made
         self._cycle.remember(made)
@@ -281,6 +280,7 @@ class Scheduling:
         self._predictions.note(now, made.reservations)
         report = _report(planned_s, self._scoring_s, snapshot, made.placements, outcomes[: len(made.placements)])
         self._is_full = made.is_full and report.placed == len(made.placements)
+        self._shares = len(snapshot.held) + report.placed
         self._note_cycle(report)
         _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, report.placed)
         return report.placed
