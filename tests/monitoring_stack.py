@@ -159,5 +159,6 @@ def _query(url: str, expression: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(fetch(asked))["data"]["result"]
     except urllib.error.HTTPError as error:
-        raise AssertionError(f"{expression}: {error.read().decode()}") from error
+        with error:
+            raise AssertionError(f"{expression}: {error.read().decode()}") from error
     return found

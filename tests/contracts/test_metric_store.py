@@ -6,6 +6,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -92,9 +93,11 @@ def _wait(url: str, folder: Path) -> None:
     until = time.monotonic() + STARTS_WITHIN_S
     while True:
         try:
-            with urllib.request.urlopen(f"{url}/-/healthy", timeout=5):  # noqa: S310 - of this machine
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=5):  # noqa: S310 - of this machine
                 return
-        except OSError:
+        except OSError as error:
+            if isinstance(error, HTTPError):
+                error.close()
             assert time.monotonic() < until, (folder / "log").read_text()
             time.sleep(0.05)
 

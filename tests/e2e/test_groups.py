@@ -169,8 +169,8 @@ def test_the_end_of_work_says_what_was_used(cluster: LocalCluster) -> None:
         "submit", "-q", "--cpus=1", "--memory=512M", "--summary", "--wait", "--", "python3", "-c", burn
     ).stdout.split()
     seen = cluster.allocation(ended[0])
-    # How much of the elapsed time that was depends on what else the machine does.
-    assert 0.45 <= seen["cpu_s"] <= 1.1 * seen["elapsed_s"]
+    # How much of the elapsed time that was depends on what else the machine does; that is told in whole seconds.
+    assert 0.45 <= seen["cpu_s"] <= 1.1 * (seen["elapsed_s"] + 1)
     assert 0 < seen["cpu_efficiency"] <= 110
     assert 0 < seen["memory_efficiency"] <= 100
     last = cluster.logs(ended[0], "stderr").splitlines()[-1]

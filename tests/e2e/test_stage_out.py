@@ -198,7 +198,7 @@ def test_walltime_ends_the_work_and_not_the_copying(cluster: LocalCluster, warm:
 
 
 class _Stopped:
-    """The program that copies, stopped from its first moment until told otherwise."""
+    """The program that copies, stopped soon after its start until told otherwise: what it copies has to be much."""
 
     def __enter__(self) -> "_Stopped":
         self._ends = threading.Event()
@@ -226,9 +226,7 @@ class _Stopped:
 def test_the_second_cancel_stops_it_and_the_rest_is_kept_and_named(cluster: LocalCluster, warm: Path) -> None:
     target = warm / "cancelled"
     with _Stopped() as stopped:
-        number = cluster.submit(
-            "mkdir $LATTICE_SCRATCH/results; date > $LATTICE_SCRATCH/results/date", data=out(target)
-        )["id"]
+        number = cluster.submit(f"{MANY} && date > $LATTICE_SCRATCH/results/date", data=out(target))["id"]
         eventually(lambda: stopped.found or None, "the copying to begin")
         cluster.delete(f"/allocations/{number}")
         assert cluster.wait_state(number, "Stopping")["state"] == "Stopping"
@@ -243,7 +241,7 @@ def test_the_second_cancel_stops_it_and_the_rest_is_kept_and_named(cluster: Loca
 def test_other_nodes_are_free_while_results_are_copied(cluster: LocalCluster, place: Path, warm: Path) -> None:
     target = warm / "several"
     with _Stopped() as stopped:
-        script = "lattice launch -n 2 true && mkdir $LATTICE_SCRATCH/results; date > $LATTICE_SCRATCH/results/date"
+        script = f"lattice launch -n 2 true && {MANY} && date > $LATTICE_SCRATCH/results/date"
         number = cluster.submit(script, data=out(target), resources={"nodes": 2})["id"]
         eventually(lambda: stopped.found or None, "the copying to begin")
         eventually(lambda: len(cluster.allocation(number)["nodes"]) == 1 or None, "the other node to be given back")

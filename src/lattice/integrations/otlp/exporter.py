@@ -69,6 +69,7 @@ class OtlpExporter:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310 - the same
                 answer.read(1024)
         except urllib.error.HTTPError as error:
+            error.close()
             if 400 <= error.code < 500 and error.code != 429:
                 _log.warning("the collector refuses traces: %d", error.code)  # sending them again would not help
                 return

@@ -150,6 +150,9 @@ def is_up(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=2):  # noqa: S310 - loopback
             return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        return False
     except OSError:
         return False
 
