@@ -109,12 +109,14 @@ async def test_answers_and_refusals_come_from_the_leader(world: World) -> None:
 
 
 @in_world
-async def test_nothing_is_taken_from_a_server_that_was_removed(world: World) -> None:
+async def test_nothing_is_taken_from_a_server_that_was_removed_and_another_one_may_be_asked(world: World) -> None:
     async with follower_of(world) as (servers, channel):
         servers.callers.belongs = False
         for operation, request in (("submit", {"entrypoint": ["true"]}), ("watch", {"since": 0})):
             refused = await ask(channel, operation, request, token=world.alice)
-            assert refused.status is grpc.StatusCode.PERMISSION_DENIED
+            assert refused.status is grpc.StatusCode.UNAVAILABLE
+            assert refused.error is not None
+            assert "does not belong to this cluster" in refused.error["message"]
         assert world.services.replica.state.allocations == {}
 
 

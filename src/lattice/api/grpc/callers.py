@@ -22,11 +22,23 @@ class Callers(Protocol):
         ...
 
 
-async def checked_caller(callers: Callers, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
-    """The name of the server that calls; ends the call of one that does not belong to the cluster."""
+class NotAMember(Exception):
+    """The server that calls does not belong to the cluster."""
+
+
+async def caller_of(callers: Callers, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+    """The name of the server that calls. Raises NotAMember."""
     shown = next(iter(context.auth_context().get(_CERTIFICATE, ())), b"")
     name = callers.named_by(shown)
     if not name or not await callers.is_member(name):
-        text = f'server "{name}" does not belong to this cluster, or no longer'
-        await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
+        raise NotAMember(f'server "{name}" does not belong to this cluster, or no longer')
     return name
+
+
+async def checked_caller(callers: Callers, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+    """The same; ends the call of one that does not belong to the cluster."""
+    try:
+        return await caller_of(callers, context)
+    except NotAMember as error:
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+        raise

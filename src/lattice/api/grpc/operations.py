@@ -8,8 +8,8 @@ from typing import Protocol
 import grpc
 
 from lattice.api.access.admission import check_token
-from lattice.api.errors import starting
-from lattice.api.grpc.callers import Callers, checked_caller
+from lattice.api.errors import ApiError, starting
+from lattice.api.grpc.callers import Callers, NotAMember, caller_of
 from lattice.api.grpc.calls import Call, CallContext, Caller, read_request, refuse, source_of
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
 from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
@@ -69,7 +69,12 @@ class OperationServices:
         """The way to the leader, or None to answer here. A call that came from another server is not forwarded again."""
         leader = self._leader_for(call, context)
         if peers is not None:
-            await checked_caller(peers, context)
+            try:
+                await caller_of(peers, context)
+            except NotAMember as error:
+                # A user's request that it forwarded is as good as ever: another server takes it.
+                elsewhere = ApiError("unavailable", str(error), hint="ask another server")
+                await refuse(context, elsewhere, call.rpc.operation.name, "")
             if leader is not None:
                 await _say_not_leading(context)
         return leader
