@@ -1,7 +1,11 @@
 """Advance reservations and the weights of a vCluster over REST."""
 
+import math
+
+import grpc
 import pytest
 
+from tests.integration.api.grpc_wire import ask, grpc_of
 from tests.integration.api.world import NOW_MS, World, in_world
 
 HOUR_MS = 3_600_000
@@ -138,3 +142,19 @@ def test_weights_that_make_no_sense_are_refused(body: dict[str, object], said: s
         assert said in refused.error["message"]
 
     check()
+
+
+@in_world
+async def test_weights_that_only_grpc_can_carry_are_refused_too(world: World) -> None:
+    before = world.state.vclusters["default"], world.state.tenants["default"]
+    async with grpc_of(world.services) as channel:
+        for figure in (math.nan, math.inf, -math.inf):
+            for operation, fields in (
+                ("update_vcluster", {"weights": {"priority": figure}}),
+                ("update_tenant", {"fair_share_target": figure}),
+                ("update_tenant", {"burst_allowance": figure}),
+                ("update_tenant", {"gpu_hours_budget": figure}),
+            ):
+                answer = await ask(channel, operation, {"name": "default", **fields}, token=world.admin)
+                assert answer.status is grpc.StatusCode.INVALID_ARGUMENT, (operation, fields)
+    assert (world.state.vclusters["default"], world.state.tenants["default"]) == before

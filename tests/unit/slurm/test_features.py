@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.slurm.text.features import matches_features, plain_features
+from lattice.slurm.text.features import TooLong, matches_features, plain_features
 
 NODE = frozenset({"fast", "new"})
 
@@ -32,6 +32,12 @@ def test_an_expression_holds_or_not(text: str, holds: bool) -> None:
 @pytest.mark.parametrize("text", ["", "&", "a&", "|a", "(a", "a)", "[a)", "a b", "((((", "()"])
 def test_what_is_no_expression_is_none(text: str) -> None:
     assert matches_features(text) is None
+
+
+@pytest.mark.parametrize("text", ["(" * 3000, "a|" * 2000 + "a", "(" * 40 + "a" + ")" * 40])
+def test_an_expression_that_is_too_long_or_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(TooLong):
+        matches_features(text)
 
 
 def test_names_that_are_all_wanted_are_plain() -> None:
