@@ -63,6 +63,7 @@ async def test_a_request_is_made_once_and_its_outcome_is_listed(world: World) ->
     )
     standing = (await world.call("GET", path)).json()["checkpoint"]
     assert (standing["complete"], standing["resume_from"]) == (1, listed["path"])
+    assert (standing["protocol"], standing["signal"], standing["port"]) == ("signal", "USR1", 0)
 
 
 @in_world

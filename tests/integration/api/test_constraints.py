@@ -81,10 +81,12 @@ def test_what_no_node_can_give_is_refused(constraints: dict[str, Any], status: i
 async def test_what_was_asked_for_is_shown_in_the_details(world: World) -> None:
     await machine(world)
     requests = {"nodes": "x1", "allow_cxl_memory": True, "require_conformance": True, "storage_gbps": 1.5}
+    requests |= {"prefer_same_numa": True, "prefer_local_memory": True}
     await world.call("POST", "/allocations", asking(requests))
     details = (await world.call("GET", "/allocations/1?details=true")).json()["details"]["constraints"]
     assert details["nodes"] == ["x1"]
     assert (details["allow_cxl_memory"], details["require_conformance"], details["storage_gbps"]) == (True, True, 1.5)
+    assert (details["prefer_same_numa"], details["prefer_local_memory"], details["memory_policy"]) == (True, True, "")
     assert details["require_unified_memory"] is False
 
 

@@ -1,5 +1,6 @@
 """The files of the page, and what is around them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from lattice.web.files import PAGE
 from lattice.web.login import Settings
 from lattice.web.sealing import Sealer
 from lattice.web.sessions import PAGE_PROTOCOL
+from lattice.wire.work.allocations import ConstraintsView, DetailsView
 from tests.integration.api.world import SECRET, World, in_world
 from tests.integration.web.browser import HOST, ORIGIN, Browser, page_over
 
@@ -142,3 +144,15 @@ async def test_a_page_that_is_switched_off_is_not_in_front_of_the_api_and_lattic
     world.services.web_links = front.links
     answer = await world.call("POST", "/web/links", {})
     assert (answer.status, answer.error["hint"]) == (409, "administrators set web.enabled")
+
+
+def test_what_the_form_does_not_repeat_of_an_allocation_is_named() -> None:
+    """`lattice resubmit` repeats it: tests/unit/cli/test_resubmit.py."""
+    elsewhere = {
+        "submit_dir",  # that of the page is its own
+        *("drain_s", "probes"),  # of a service, which is named
+        *("notify_to", "notify_each_task"),  # of notifications, which are named
+    }
+    form = (PAGE / "submission.js").read_text()
+    for record, over in ((DetailsView, elsewhere), (ConstraintsView, {"gpu_count"})):
+        assert {name for name in record.__struct_fields__ if not re.search(rf"\b{name}\b", form)} - over == set()

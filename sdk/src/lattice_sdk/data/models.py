@@ -46,6 +46,7 @@ class DataInfo(Struct, frozen=True, kw_only=True):
 class StageOutInfo(Struct, frozen=True, kw_only=True):
     source: str
     target: str
+    made: bool = False  # what the work finds as LATTICE_OUTPUT
 
 
 class HotCopy(Struct, frozen=True, kw_only=True):

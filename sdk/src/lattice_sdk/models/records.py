@@ -113,6 +113,8 @@ class Details(Struct, frozen=True, kw_only=True):
     slurm: SlurmRequestDetails | UnsetType = UNSET
     data: list[DataInfo] = []
     stage_out: list[StageOutInfo] = []
+    no_defaults: bool = False  # nothing is mounted or copied that was not asked for
+    notify_each_task: bool = False
 
 
 class Allocation(Shown, Run, Struct, frozen=True, kw_only=True):

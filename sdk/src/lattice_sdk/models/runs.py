@@ -135,6 +135,8 @@ class CheckpointStanding(Struct, frozen=True, kw_only=True):
     failures: int = 0  # since the last complete one
     message: str = ""  # why the last one failed
     resume_from: str = ""
+    signal: str = ""  # of the protocol signal
+    port: int = 0  # of the protocol grpc, where the work listens
 
 
 Figure = int | float

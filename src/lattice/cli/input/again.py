@@ -12,6 +12,7 @@ from lattice.cli.errors import CommandError
 from lattice.cli.input.exposure import exposed_text
 from lattice.cli.input.probes import probe_text
 from lattice.cli.input.submission import SubmitOptions, build_submission
+from lattice_sdk.data.models import DataMount, DataRequest, StageOut
 from lattice_sdk.models.records import (
     FAILED,
     Allocation,
@@ -50,7 +51,7 @@ def again(allocation: Allocation, given: dict[str, Any], context: Context, *, on
             f"{allocation.id} was submitted by a Slurm command, whose settings a native submission does not have",
             hint=f"lattice status {allocation.id} --script > again.sh, then sbatch again.sh",
         )
-    recorded = _recorded(allocation, details, context, only_failed=only_failed)
+    recorded = {**_recorded(allocation, details, context, only_failed=only_failed), **_checkpoint(allocation, given)}
     joined = {name: [*recorded[name], *given[name]] for name in JOINED if name in given}
     merged = {**recorded, **given, **joined}
     texts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in merged.items()}
@@ -63,6 +64,7 @@ def again(allocation: Allocation, given: dict[str, Any], context: Context, *, on
         tenant=context.flags.tenant or allocation.tenant,
         vcluster=context.flags.vcluster or allocation.vcluster,
         resources=_resources(submission.resources, details.constraints or Constraints(), given),
+        data=_data(submission.data, details, given),
     )
 
 
@@ -88,12 +90,14 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         "exclusive": bool(details.exclusive),
         "task_group": _tasks(allocation, context, only_failed=only_failed),
         "priority": str(allocation.preemption_class),
+        "no_preempt": allocation.no_preempt is True,
         "requeue": allocation.requeue or None,
         "max_requeue": allocation.max_requeue,
         "lifecycle": allocation.lifecycle,
         **_service(allocation, details),
         "per_node": details.per_node,
         "mutex": allocation.mutex,
+        "idle_end": f"{allocation.idle_end_s}s" if allocation.idle_end_s else None,
         "env": [f"{name}={value}" for name, value in (details.environment or {}).items()],
         "uenv": ",".join(_reference(image) for image in details.uenv),
         "view": ",".join(details.view),
@@ -101,7 +105,7 @@ def _recorded(allocation: Allocation, details: Details, context: Context, *, onl
         **_container(details.container),
         "chdir": details.cwd,
         "tag": [*(f"{key}={value}" for key, value in allocation.tags.items()), f"{LINEAGE}={allocation.id}"],
-        "notify": ",".join(details.notify_on) or None,
+        "notify": ",".join((*details.notify_on, *(["tasks"] if details.notify_each_task else ()))) or None,
         "notify_to": details.notify_to if details.notify_on else [],
         "summary": details.summary,
         "signal": details.signal,
@@ -137,6 +141,36 @@ def _scaling(scaling: Scaling | None) -> dict[str, Any]:
         "scale_interval": f"{scaling.evaluation_interval_s}s",
         "scale_cooldown": f"{scaling.cooldown_period_s}s",
     }
+
+
+def _checkpoint(allocation: Allocation, given: dict[str, Any]) -> dict[str, Any]:
+    """How it is asked for checkpoints, unless a flag says it: a signal or a port belongs to its protocol."""
+    standing = allocation.checkpoint
+    if standing is UNSET or not standing.protocol or "checkpoint" in given:
+        return {}
+    return {
+        "checkpoint": f"{standing.strategy},{standing.protocol}",
+        "checkpoint_signal": standing.signal,
+        "checkpoint_port": standing.port or None,
+    }
+
+
+def _data(built: DataRequest | None, details: Details, given: dict[str, Any]) -> DataRequest | None:
+    """Mounts and results as they were recorded; each as a whole as the flags have it now."""
+    asked = built or DataRequest()
+    made = [each.target for each in details.stage_out if each.made]
+    mounts = [
+        DataMount(source=each.source, target=each.target, access=each.access, tier_hint=each.tier)
+        for each in details.data
+    ]
+    results = [StageOut(source=each.source, target=each.target) for each in details.stage_out if not each.made]
+    wanted = DataRequest(
+        mounts=asked.mounts if "data_mount" in given else mounts,
+        stage_out=asked.stage_out if "stage_out" in given else results,
+        defaults=not details.no_defaults,
+        output="".join(made),
+    )
+    return None if wanted == DataRequest() else wanted
 
 
 def _container(container: ContainerInfo | None) -> dict[str, Any]:

@@ -35,6 +35,7 @@ NUMBERS = {
     "PWR": 30,
     "SYS": 31,
 }
+NAMES = {number: name for name, number in reversed(NUMBERS.items())}
 KILL = 9
 LAST = 64
 _WORD = re.compile(r"(?:SIG)?([A-Z0-9]+)$")
@@ -50,3 +51,8 @@ def parse_signal(text: str) -> int | None:
         number = int(word) if len(word) < 4 else 0
         return number if 0 < number <= LAST else None
     return NUMBERS.get(word)
+
+
+def signal_name(number: int) -> str:
+    """`USR1`; the number of one without a name."""
+    return NAMES.get(number, str(number))

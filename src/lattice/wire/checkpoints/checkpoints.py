@@ -12,7 +12,7 @@ from lattice.core.model.work.checkpoints import (
     CheckpointWay,
     OpenCheckpoint,
 )
-from lattice.slurm.text.signals import LAST, parse_signal
+from lattice.slurm.text.signals import LAST, parse_signal, signal_name
 from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import rfc3339
@@ -63,6 +63,8 @@ class CheckpointStanding(Struct, frozen=True, kw_only=True):
     failures: int  # since the last complete one
     message: str  # why the last one failed
     resume_from: str
+    signal: str = ""  # of the protocol signal
+    port: int = 0  # of the protocol grpc, where the work listens
 
 
 def read_way(fields: CheckpointFields | None, *, in_container: bool = False) -> CheckpointWay | None:
@@ -169,14 +171,16 @@ def standing_of(record: Allocation) -> CheckpointStanding | None:
     known = record.checkpoints
     if known.way is None and not known.resume_path:
         return None
-    newest = known.newest
+    newest, way = known.newest, known.way
     return CheckpointStanding(
-        strategy=NONE if known.way is None else known.way.strategy.value,
-        protocol="" if known.way is None else known.way.protocol.value,
+        strategy=NONE if way is None else way.strategy.value,
+        protocol="" if way is None else way.protocol.value,
         complete=len(known.kept),
         last_completed_at=None if newest is None else rfc3339(newest.ended_at),
         writing=0 if known.open is None else known.open.n,
         failures=known.failures,
         message=known.unheard or (known.failed.message if known.failed is not None and known.failures else ""),
         resume_from=known.resume_path,
+        signal=signal_name(way.signal) if way is not None and way.protocol is CheckpointProtocol.SIGNAL else "",
+        port=0 if way is None else way.port,
     )

@@ -487,7 +487,7 @@ class ExposedView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., port: _Optional[int] = ..., protocol: _Optional[str] = ..., share: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CheckpointStanding(_message.Message):
-    __slots__ = ("strategy", "protocol", "complete", "last_completed_at", "writing", "failures", "message", "resume_from")
+    __slots__ = ("strategy", "protocol", "complete", "last_completed_at", "writing", "failures", "message", "resume_from", "signal", "port")
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
@@ -496,6 +496,8 @@ class CheckpointStanding(_message.Message):
     FAILURES_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RESUME_FROM_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
     strategy: str
     protocol: str
     complete: int
@@ -504,7 +506,9 @@ class CheckpointStanding(_message.Message):
     failures: int
     message: str
     resume_from: str
-    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., complete: _Optional[int] = ..., last_completed_at: _Optional[str] = ..., writing: _Optional[int] = ..., failures: _Optional[int] = ..., message: _Optional[str] = ..., resume_from: _Optional[str] = ...) -> None: ...
+    signal: str
+    port: int
+    def __init__(self, strategy: _Optional[str] = ..., protocol: _Optional[str] = ..., complete: _Optional[int] = ..., last_completed_at: _Optional[str] = ..., writing: _Optional[int] = ..., failures: _Optional[int] = ..., message: _Optional[str] = ..., resume_from: _Optional[str] = ..., signal: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class InstanceView(_message.Message):
     __slots__ = ("node", "phase", "revision", "ready", "restarts", "running_since", "reason", "last_cause", "last_exit_code", "last_signal", "last_message")
@@ -643,7 +647,7 @@ class ContainerInfo(_message.Message):
     def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., mounts: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ...) -> None: ...
 
 class ConstraintsView(_message.Message):
-    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "storage_gbps")
+    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "storage_gbps", "prefer_same_numa", "prefer_local_memory", "memory_policy")
     GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
     GPU_COUNT_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
@@ -655,6 +659,9 @@ class ConstraintsView(_message.Message):
     ALLOW_CXL_MEMORY_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
     STORAGE_GBPS_FIELD_NUMBER: _ClassVar[int]
+    PREFER_SAME_NUMA_FIELD_NUMBER: _ClassVar[int]
+    PREFER_LOCAL_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_POLICY_FIELD_NUMBER: _ClassVar[int]
     gpu_type: str
     gpu_count: int
     memory_gb: float
@@ -666,7 +673,10 @@ class ConstraintsView(_message.Message):
     allow_cxl_memory: bool
     require_conformance: bool
     storage_gbps: float
-    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
+    prefer_same_numa: bool
+    prefer_local_memory: bool
+    memory_policy: str
+    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ..., prefer_same_numa: _Optional[bool] = ..., prefer_local_memory: _Optional[bool] = ..., memory_policy: _Optional[str] = ...) -> None: ...
 
 class ProbeView(_message.Message):
     __slots__ = ("kind", "type", "port", "path", "period_s", "initial_delay_s", "timeout_s", "failure_threshold", "success_threshold", "command", "port_name")
@@ -739,15 +749,17 @@ class DataView(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., access: _Optional[str] = ..., tier: _Optional[str] = ..., state: _Optional[str] = ..., bytes_done: _Optional[int] = ..., bytes_total: _Optional[int] = ..., percent: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., seconds_left: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class StageOutView(_message.Message):
-    __slots__ = ("source", "target")
+    __slots__ = ("source", "target", "made")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    MADE_FIELD_NUMBER: _ClassVar[int]
     source: str
     target: str
-    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+    made: bool
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., made: _Optional[bool] = ...) -> None: ...
 
 class DetailsView(_message.Message):
-    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "uenv", "view", "container", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "output", "signal", "summary", "scratch_mb", "drain_s", "probes", "slurm", "data", "stage_out")
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "umask", "uenv", "view", "container", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "output", "signal", "summary", "scratch_mb", "drain_s", "probes", "slurm", "data", "stage_out", "no_defaults", "notify_each_task")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -780,6 +792,8 @@ class DetailsView(_message.Message):
     SLURM_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     STAGE_OUT_FIELD_NUMBER: _ClassVar[int]
+    NO_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_EACH_TASK_FIELD_NUMBER: _ClassVar[int]
     entrypoint: _containers.RepeatedScalarFieldContainer[str]
     script: str
     script_args: _containers.RepeatedScalarFieldContainer[str]
@@ -805,7 +819,9 @@ class DetailsView(_message.Message):
     slurm: AskedDetailsView
     data: _containers.RepeatedCompositeFieldContainer[DataView]
     stage_out: _containers.RepeatedCompositeFieldContainer[StageOutView]
-    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[ProbeView, _Mapping]]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ...) -> None: ...
+    no_defaults: bool
+    notify_each_task: bool
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., umask: _Optional[str] = ..., uenv: _Optional[_Iterable[_Union[ImageInfo, _Mapping]]] = ..., view: _Optional[_Iterable[str]] = ..., container: _Optional[_Union[ContainerInfo, _Mapping]] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., summary: _Optional[bool] = ..., scratch_mb: _Optional[int] = ..., drain_s: _Optional[float] = ..., probes: _Optional[_Iterable[_Union[ProbeView, _Mapping]]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ..., data: _Optional[_Iterable[_Union[DataView, _Mapping]]] = ..., stage_out: _Optional[_Iterable[_Union[StageOutView, _Mapping]]] = ..., no_defaults: _Optional[bool] = ..., notify_each_task: _Optional[bool] = ...) -> None: ...
 
 class AllocationView(_message.Message):
     __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "ending", "usage", "used", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "session", "idle_end_s", "no_preempt", "preempted", "expose", "checkpoint", "service", "telemetry", "tasks", "details", "warnings", "chosen_by", "cleared")

@@ -129,6 +129,9 @@ class ConstraintsView(Struct, frozen=True, kw_only=True):
     allow_cxl_memory: bool
     require_conformance: bool
     storage_gbps: float
+    prefer_same_numa: bool = False
+    prefer_local_memory: bool = False
+    memory_policy: str = ""
 
 
 class ImageInfo(Struct, frozen=True, kw_only=True):
@@ -169,6 +172,7 @@ class DataView(Struct, frozen=True, kw_only=True):
 class StageOutView(Struct, frozen=True, kw_only=True):
     source: str
     target: str
+    made: bool = False  # what the work finds as LATTICE_OUTPUT
 
 
 class DetailsView(Struct, frozen=True, kw_only=True):
@@ -199,6 +203,8 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     slurm: AskedDetailsView | UnsetType = UNSET
     data: tuple[DataView, ...] = ()
     stage_out: tuple[StageOutView, ...] = ()
+    no_defaults: bool = False  # nothing is mounted or copied that was not asked for
+    notify_each_task: bool = False
 
 
 class AllocationView(Struct, frozen=True, kw_only=True):
@@ -556,11 +562,15 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
             allow_cxl_memory=request.allow_cxl_memory,
             require_conformance=request.require_conformance,
             storage_gbps=request.storage_gbps,
+            prefer_same_numa=request.prefer_same_numa,
+            prefer_local_memory=request.prefer_local_memory,
+            memory_policy=work.memory_policy,
         ),
         exclusive=request.exclusive,
         per_node=record.per_node,
         notify_on=() if record.notify is None else record.notify.on,
         notify_to=() if record.notify is None else record.notify.to,
+        notify_each_task=record.notify is not None and record.notify.each_task,
         output=UNSET if work.output is None else work.output,
         signal=work.signal,
         scratch_mb=work.scratch_mb,
@@ -577,5 +587,8 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
             )
             for each in work.data
         ),
-        stage_out=tuple(StageOutView(source=each.source, target=each.target) for each in work.stage_out),
+        stage_out=tuple(
+            StageOutView(source=each.source, target=each.target, made=each.made) for each in work.stage_out
+        ),
+        no_defaults=work.no_defaults,
     )
