@@ -164,7 +164,11 @@ def refusal(command: cmd.AnyCommand, level: int) -> Rejected | None:
     # Nothing needs more than the newest level, so a cluster that has it is spared the walk through every record.
     if level >= NEWEST or type(command) not in _PLANS or type(command) is cmd.RaiseLevel:
         return None
-    need = needed(command)
+    return below(needed(command), level)
+
+
+def below(need: Need, level: int) -> Rejected | None:
+    """The refusal of a cluster whose level is lower than what is needed."""
     if need.level <= level:
         return None
     return Rejected(

@@ -4,6 +4,7 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.model.site.tenants import NodeSharing, Project, Tenant, Vcluster
+from lattice.core.model.site.weights import SINCE
 from tests.unit.core.machine.world import World
 
 
@@ -40,6 +41,17 @@ def test_an_update_keeps_the_day_of_creation() -> None:
     created = world.state.tenants["physics"].created_at
     world.must(cmd.SetTenant(tenant=Tenant(name="physics", max_nodes=7)))
     assert (world.state.tenants["physics"].max_nodes, world.state.tenants["physics"].created_at) == (7, created)
+
+
+def test_a_factor_that_servers_of_the_release_before_do_not_know_waits_for_its_level(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(SINCE, "energy", 2)
+    weighed = cmd.SetVcluster(vcluster=Vcluster(name="batch", weights=(("priority", 1.0), ("energy", 0.5))))
+    refused = World(level=1).refused(weighed)
+    assert (refused.code, "(the factor energy)" in refused.message) == ("conflict", True)
+    World(level=2).must(weighed)
+    World(level=1).must(cmd.SetVcluster(vcluster=Vcluster(name="batch", weights=(("priority", 1.0),))))
 
 
 def test_sharing_is_not_switched_under_running_work() -> None:

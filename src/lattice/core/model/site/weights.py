@@ -26,6 +26,7 @@ class Factor(Struct, frozen=True, kw_only=True):
 
     name: str
     help: str  # what it measures, as the command line says it
+    since: int  # the first level of the cluster at which every server knows it
     weights: ByProfile  # before they are normalised
     lowest: float = 0.0  # the range of its values
     highest: float = 1.0
@@ -36,55 +37,66 @@ RECORDS = (
     Factor(
         name="priority",
         help="the preemption class",
+        since=1,
         weights=ByProfile(hpc=0.15, ml=0.10, service=0.15, sensitive=0.90, interactive=0.10, responsive=0.10),
     ),
     Factor(
         name="wait_time",
         help="time spent waiting",
+        since=1,
         weights=ByProfile(hpc=0.20, ml=0.10, service=0.05, sensitive=0.00, interactive=0.30, responsive=0.00),
     ),
     Factor(
         name="fair_share",
         help="distance of the tenant below its share",
+        since=1,
         weights=ByProfile(hpc=0.20, ml=0.10, service=0.10, sensitive=0.00, interactive=0.10, responsive=0.00),
     ),
     Factor(
         name="topology",
         help="number of topology groups needed (fewer is better)",
+        since=1,
         weights=ByProfile(hpc=0.15, ml=0.25, service=0.05, sensitive=0.00, interactive=0.00, responsive=0.00),
     ),
     Factor(
         name="data_readiness",
         help="fraction of its data that is staged",
+        since=1,
         weights=ByProfile(hpc=0.10, ml=0.15, service=0.10, sensitive=0.00, interactive=0.05, responsive=0.00),
     ),
     Factor(
         name="backlog",
         help="ratio of queued to running work",
+        since=1,
         weights=ByProfile(hpc=0.05, ml=0.05, service=0.05, sensitive=0.00, interactive=0.15, responsive=0.00),
     ),
     Factor(
         name="energy",
         help="current price of energy (cheaper is better)",
+        since=1,
         weights=ByProfile(hpc=0.00, ml=0.05, service=0.10, sensitive=0.00, interactive=0.00, responsive=0.00),
     ),
     Factor(
         name="checkpoint",
         help="cost of a checkpoint (cheaper is better)",
+        since=1,
         weights=ByProfile(hpc=0.05, ml=0.10, service=0.10, sensitive=0.00, interactive=0.00, responsive=0.00),
     ),
     Factor(
         name="conformance",
         help="number of identical nodes",
+        since=1,
         weights=ByProfile(hpc=0.10, ml=0.25, service=0.05, sensitive=0.10, interactive=0.00, responsive=0.00),
     ),
     Factor(
         name="expansion",
         help="time spent waiting relative to walltime",
+        since=1,
         weights=ByProfile(hpc=0.00, ml=0.00, service=0.00, sensitive=0.00, interactive=0.00, responsive=0.90),
     ),
 )
 FACTORS = tuple(record.name for record in RECORDS)
+SINCE = {record.name: record.since for record in RECORDS}
 PROFILES = ByProfile.__struct_fields__
 
 

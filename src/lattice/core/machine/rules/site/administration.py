@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine.levels import Need, below
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import lending, sensitive
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import check_setting
 from lattice.core.model.site.tenants import SCHEDULERS, Project, Tenant, Vcluster
-from lattice.core.model.site.weights import PROFILES, check_weights
+from lattice.core.model.site.weights import PROFILES, SINCE, check_weights
 from lattice.core.model.work.notifications import BudgetNote
 
 Events = tuple[ev.AnyEvent, ...]
@@ -67,6 +68,7 @@ def set_vcluster(state: State, command: cmd.SetVcluster, at: int) -> Events | Re
     refusal = (
         _check_existence("vCluster", vcluster.name, old, state.vclusters, create=command.create)
         or _check_vcluster(state, vcluster)
+        or _check_factors(state, vcluster)
         or lending.check_vcluster(state, vcluster)
         or _check_sharing(state, vcluster, old)
         or sensitive.check_vcluster(state, vcluster, old)
@@ -95,6 +97,12 @@ def _check_vcluster(state: State, vcluster: Vcluster) -> Rejected | None:
     if most and default > most:
         return Rejected(code="invalid", message="the default walltime is longer than the maximum")
     return _check_limits(vcluster.max_nodes, most, default, vcluster.backfill_depth)
+
+
+def _check_factors(state: State, vcluster: Vcluster) -> Rejected | None:
+    """Servers of the release before refuse a weight for a factor that they do not know."""
+    needs = (Need(SINCE[name], f"the factor {name}") for name, _ in vcluster.weights)
+    return below(max(needs, default=Need(state.level, "")), state.level)
 
 
 def _check_sharing(state: State, vcluster: Vcluster, old: Vcluster | None) -> Rejected | None:
