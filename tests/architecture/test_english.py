@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.architecture.tree import files, shown
+from tests.architecture.tree import ROOT, files, shown
 
 # Pattern and what to write instead; docs/words.md explains the rules.
 PHRASES = {
@@ -20,6 +20,9 @@ PHRASES = {
     r"\bmend(?:s|ed|ing)?\b": "repair, fix",
     r"\blook(?:s|ed|ing)? after\b": "manage",
     r"\bfor company\b": "so that it can be batched",
+    r"\bhand(?:s|ed|ing)? (?:on|over)\b": "pass on, pass to, forward",
+    r"\b(?:is|are|was|were|be) had\b": "is available",
+    r"\bpassed over\b": "skipped, ignored",
 }
 SEARCH = {re.compile(pattern, re.IGNORECASE): better for pattern, better in PHRASES.items()}
 # Texts that are fixed: refusals that are part of the replicated state, and names of others.
@@ -61,6 +64,14 @@ def test_old_phrases_stay_out() -> None:
                 if match := pattern.search(line):
                     found.append(f'{shown(path)}:{number}: "{match[0]}"; write: {better}')
     assert found == []
+
+
+def test_the_page_lists_what_fails_and_nothing_else() -> None:
+    page = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
+    table = page.partition("| avoid | write |\n|---|---|\n")[2].partition("\n\n")[0]
+    listed = [phrase for row in table.splitlines() for phrase in row.split("|")[1].strip().split(", ")]
+    assert [phrase for phrase in listed if not any(pattern.search(phrase) for pattern in SEARCH)] == []
+    assert [pattern.pattern for pattern in SEARCH if not any(pattern.search(phrase) for phrase in listed)] == []
 
 
 def test_no_prose_line_is_longer_than_its_wall() -> None:

@@ -53,7 +53,7 @@ class Settings:
 
     @property
     def export(self) -> str:
-        """Which variables submissions hand on, unless a flag says so."""
+        """Which variables submissions take along, unless a flag says so."""
         return self._filed("export") or "NONE"
 
     @property

@@ -54,7 +54,7 @@ LATTICE_DIR           directory of the local cluster
 LATTICE_CA_FILE       authorities to trust with https
 LATTICE_WARM=off      do not keep a process that makes commands start faster
 NO_COLOR              no colors
-Work has LATTICE_ALLOC_ID, LATTICE_NODELIST, LATTICE_TASK_INDEX and more; --export=ALL hands on your own variables.
+Work has LATTICE_ALLOC_ID, LATTICE_NODELIST, LATTICE_TASK_INDEX and more; --export=ALL adds your own variables.
 """,
     ),
     "configuration": (

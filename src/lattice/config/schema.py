@@ -55,7 +55,7 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     internal_listen: str = ""
     # where other servers relay their agents to; empty = the host of `peer` and the second port after it
     relay_listen: str = ""
-    certificates: str = ""  # folder of the certificates between servers; empty = `certificates` in the data directory
+    certificates: str = ""  # directory of the servers' own certificates; empty = `certificates` in the data directory
     # a server whose clock differs by more is reported in logs, metrics and `raft status`
     clock_skew_limit: Period = 0.5
     clock_step_limit: Period = 60.0  # a server whose clock jumps or differs by more does not lead
@@ -221,7 +221,7 @@ class SnapshotsSection(Struct, frozen=True, kw_only=True):
 
 
 class BackupSection(Struct, frozen=True, kw_only=True):
-    directory: str = ""  # folder for backups; empty = `backups` in the data directory
+    directory: str = ""  # directory for backups; empty = `backups` in the data directory
 
 
 class ArchiveSection(Struct, frozen=True, kw_only=True):
@@ -248,7 +248,7 @@ class RetentionSection(Struct, frozen=True, kw_only=True):
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):
     """A directory that all servers share, or a bucket of a service that speaks S3; not both."""
 
-    directory: str = ""  # folder of the object store; empty = `objects` in the data directory
+    directory: str = ""  # directory of the object store; empty = `objects` in the data directory
     bucket: str = ""  # bucket of the object store; empty = objects are files. Needs the extra `lattice-hpc[s3]`
     tenants: dict[str, str] = {}  # buckets of their own, at the same service, for output of the work of these tenants
     endpoint: str = ""  # address of the S3 service, such as https://s3.example.org; empty = Amazon's
@@ -431,9 +431,9 @@ class RegistrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where names of images (`--uenv`) come from."""
 
-    # folder with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
+    # directory with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
     directory: str = ""
-    # instead of a folder: oci://HOST/PREFIX, a registry with PREFIX/NAME/VERSION:TAG; or https://HOST/PATH, a web server with SHA256SUMS
+    # instead: oci://HOST/PREFIX, a registry with PREFIX/NAME/VERSION:TAG; or https://HOST/PATH, a web server with SHA256SUMS
     url: Annotated[str, Meta(pattern=r"^$|^(oci|https?)://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?$")] = ""
     keys: list[str] = []  # files with public keys (PEM, Ed25519 or ECDSA) that sign images
     registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries
@@ -449,7 +449,7 @@ class CheckpointSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class HotTierSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where copies are that work reads: a file system that movers and nodes share."""
 
-    directory: str = ""  # folder of the hot tier, under the same path for movers and nodes; empty = there is none
+    directory: str = ""  # directory of the hot tier, under the same path for movers and nodes; empty = there is none
     size: Limit = 0  # bytes that all copies together may have; 0 = what its file system has
     # bytes per second that it can write, of which the setting staging.bandwidth is for staging; 0 = no limit
     bandwidth: Limit = 0
@@ -505,7 +505,7 @@ class DataSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     tiers: DataTiersSection = DataTiersSection()
     exports: list[ExportSection] = []  # what users name as nfs://NAME/path
-    # folders below which users may have data mounted; nodes have --data-targets
+    # directories below which users may have data mounted; nodes have --data-targets
     targets: list[str] = field(default_factory=lambda: ["/data", "/datasets", "/input", "/mnt", "/workspace"])
     mover_timeout: Period = 15.0  # a mover that is silent for this long has lost its copies to others
     # where what work leaves in $LATTICE_OUTPUT goes unless it says so itself, such as s3://results/{tenant}/{project}/{id}; {id} is needed,
@@ -561,7 +561,7 @@ class TelemetrySection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
-    data_dir: Annotated[str, Meta(min_length=1)]  # folder of the log, snapshots, archive and keys
+    data_dir: Annotated[str, Meta(min_length=1)]  # directory of the log, snapshots, archive and keys
     api: ApiSection
     name: Name = "server"  # name of this server, unique in its quorum
     mode: Literal["dev", "production"] = "production"  # `dev` relaxes limits and checks for a cluster on one machine

@@ -16,7 +16,7 @@ _MAX_BYTES = 64 * 1024
 
 
 class SecretError(Exception):
-    """A secret that cannot be had; the text names the key, never the secret."""
+    """A secret that is not available; the text names the key, never the secret."""
 
 
 def resolve(reference: str, *, key: str, mode: str, vault: Callable[[str], bytes] | None = None) -> bytes:

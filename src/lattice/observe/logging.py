@@ -1,4 +1,4 @@
-"""JSON lines on stderr or in a file: timestamp, level, component, message, and what a call hands over in `extra`.
+"""JSON lines on stderr or in a file: timestamp, level, component, message, and what a call passes in `extra`.
 
 A line costs what an agent pays for each run that it starts, so nothing is gathered that no line shows.
 """

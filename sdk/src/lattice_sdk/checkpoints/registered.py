@@ -62,7 +62,7 @@ def encoded(answer: Answer) -> bytes:
 
 
 def decoded(data: bytes) -> Asked:
-    """Fields that a later version added are passed over."""
+    """Fields that a later version added are skipped."""
     found, at = dict[int, Any](), 0
 
     def varint() -> int:

@@ -21,7 +21,7 @@ class HookFailed(Exception):
 
 
 class RunImpossible(Exception):
-    """What the run asks for cannot be had on any node: it ends, with this text for the user."""
+    """What the run asks for is available on no node: it ends, with this text for the user."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

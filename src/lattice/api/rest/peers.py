@@ -75,7 +75,7 @@ class PeerApp:
             return
         said = f'server "{name}" does not belong to this cluster, or no longer'
         if not scope["path"].startswith("/peer/"):
-            # A user's request that it handed on is none the worse: another server takes it.
+            # A user's request that it forwarded is as good as ever: another server takes it.
             raise ApiError("unavailable", said, hint="ask another server")
         raise ApiError("forbidden", said)
 

@@ -20,7 +20,7 @@ from lattice.wire.text.times import parse_moment
 
 
 class RecordedLines:
-    """Takes the lines of one recording. Starts and ends of what was submitted before the recording began are passed over.
+    """Takes the lines of one recording. Starts and ends of what was submitted before the recording began are skipped.
 
     The unit is the node unless some work requests CPUs; then it is the CPU, and work without a request has whole nodes.
     """

@@ -80,7 +80,7 @@ class Figures(Struct, frozen=True, tag="f", array_like=True):
 
 
 class Taken(Struct, frozen=True, tag="t", array_like=True):
-    """A collector: the store has what was handed over under this number, or refused it for good."""
+    """A collector: the store has what was sent under this number, or refused it for good."""
 
     number: Uint32
 

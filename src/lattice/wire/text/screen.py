@@ -1,7 +1,7 @@
 """The screen of a terminal: what a program wrote in, the bytes that draw the same screen on a fresh terminal out.
 
 It knows what shells, editors, pagers and monitors use of ECMA-48 and xterm: cursor, erasing, inserting and deleting, scroll regions,
-colours, the alternate screen, and the modes of keyboard and mouse, which are handed on as they were set. Sequences that it does not
+colours, the alternate screen, and the modes of keyboard and mouse, which are passed on as they were set. Sequences that it does not
 know change nothing. The state is plain data; nothing here waits or fails, whatever the bytes are.
 """
 
@@ -14,7 +14,7 @@ PLAIN = ""
 BLANK = (" ", PLAIN)
 MAX_ROWS, MAX_COLUMNS = 500, 1000
 TAB = 8
-# Modes that are handed on by name; the alternate screen, the origin and wrapping change how the screen is drawn.
+# Modes that are passed on by name; the alternate screen, the origin and wrapping change how the screen is drawn.
 _HANDED_ON = frozenset({1, 9, 12, 25, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 2004})
 _ON_AT_FIRST = frozenset({25})
 _ALTERNATE = frozenset({47, 1047, 1049})

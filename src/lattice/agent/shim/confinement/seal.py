@@ -94,7 +94,7 @@ _FILTER = make_filter(os.uname().machine)
 
 
 def drop_capabilities() -> None:
-    """While the process is still root: none can be had again, not even by a program that belongs to root. Raises OSError."""
+    """While the process is still root: none comes back, not even by a program that belongs to root. Raises OSError."""
     for number in range(MAX_CAPABILITY + 1):
         if _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) and ctypes.get_errno() == errno.EINVAL:
             break  # the kernel has no more

@@ -43,7 +43,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 class _Bundle:
-    """Files by name; what could not be had is said in `missing.txt`."""
+    """Files by name; what was not available is named in `missing.txt`."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
