@@ -276,11 +276,12 @@ class _Touched:
         self.deleted = False
 
     def add(self, event: ev.AnyEvent) -> None:
+        if isinstance(event, ev.AllocationSubmitted):  # the most frequent is not compared with all the others
+            self.numbers[event.allocation.number] = None
+            return
         if isinstance(event, NOT_PLANNED):
             return
         match event:
-            case ev.AllocationSubmitted():
-                self.numbers[event.allocation.number] = None
             case ev.AllocationEnded() | ev.AllocationRequeued() | ev.NodeLeft():  # each enters time into the ledger
                 self.numbers[event.number] = None
                 self.ended[event.number] = None

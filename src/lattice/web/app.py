@@ -21,6 +21,7 @@ from lattice.web.sessions import (
     NoSession,
     cookies,
     has_cookie,
+    is_of_browser,
     read_session,
     without_cookies,
 )
@@ -107,6 +108,9 @@ class WebPage:
     async def _as_user(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands a request on, with the token of its session where it has one and no token of its own."""
         headers: list[Header] = scope["headers"]
+        if not is_of_browser(headers):
+            await self._app(scope, receive, send)
+            return
         is_socket = scope["type"] == "websocket"
         page_key = _protocol_key(headers) if is_socket else _header(headers, PAGE_HEADER)
         found = cookies(headers)

@@ -21,6 +21,7 @@ PIECE = 3800
 MAX_PIECES = 4
 PAGE_HEADER = b"x-lattice-page"
 PAGE_PROTOCOL = "lattice.page."
+OF_BROWSERS = frozenset({b"cookie", PAGE_HEADER})
 MIN_KEY = 32
 
 Header = tuple[bytes, bytes]
@@ -56,9 +57,14 @@ def cookies(headers: Iterable[Header]) -> dict[str, str]:
     return {key: text for key, text in found.items() if key not in twice}
 
 
+def is_of_browser(headers: Iterable[Header]) -> bool:
+    """Whether anything in it may come from a page; most requests are those of programs."""
+    return any(name in OF_BROWSERS for name, _ in headers)
+
+
 def without_cookies(headers: Iterable[Header]) -> list[Header]:
     """What is passed to the API and to other servers, which have no use for a browser's cookies and keys."""
-    return [(name, value) for name, value in headers if name not in (b"cookie", PAGE_HEADER)]
+    return [(name, value) for name, value in headers if name not in OF_BROWSERS]
 
 
 def has_cookie(found: dict[str, str]) -> bool:

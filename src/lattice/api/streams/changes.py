@@ -251,7 +251,7 @@ class ChangeRing:
         before = self._ever
         groups: dict[int, None] = {}
         for event in events:
-            if not isinstance(event, SILENT):
+            if isinstance(event, ev.AllocationSubmitted) or not isinstance(event, SILENT):
                 self._note_event(index, envelope.at, event, groups)
         for number in groups:
             self._note_group(index, envelope.at, number)
@@ -265,6 +265,10 @@ class ChangeRing:
 
     def _note_event(self, index: int, at: int, event: Shown, groups: dict[int, None]) -> None:
         match event:
+            # The most frequent comes first, and is not compared with all the others.
+            case ev.AllocationSubmitted():
+                record = event.allocation
+                self._keep(_change(index, at, "submitted", record.state, record))
             case (
                 ev.AllocationPlaced()
                 | ev.PartChanged()
@@ -286,9 +290,6 @@ class ChangeRing:
                 | ev.CheckpointStored()
             ):
                 self._note_allocation(index, at, event, groups)
-            case ev.AllocationSubmitted():
-                record = event.allocation
-                self._keep(_change(index, at, "submitted", record.state, record))
             case ev.WaitChanged():
                 if not event.waits_for:
                     self._note_eligible(index, at, event.number)

@@ -1,6 +1,7 @@
 """Durations and sizes as people write them, turned into whole seconds and megabytes. See docs/architecture/core.md."""
 
 import re
+from functools import lru_cache
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
@@ -29,6 +30,7 @@ def parse_duration_s(text: str) -> int:
     return seconds
 
 
+@lru_cache(maxsize=256)  # nearly all work says one of a few
 def _duration(text: str) -> int | None:
     if text.isascii() and text.isdigit():
         return int(text)

@@ -439,10 +439,10 @@ def _where_there_is_something(record: Allocation, service: ServiceView | UnsetTy
     return {
         "ending": ending_of(record) or UNSET,
         "usage": usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
-        "used": _used(record) or UNSET,
+        "used": (_used(record) or UNSET) if record.is_terminal else UNSET,
         "suspended": True if record.paused_at else UNSET,
-        "depends_on": dependencies_text(record.depends_on) or UNSET,
-        "waits_for": dependencies_text(record.waits_for) or UNSET,
+        "depends_on": dependencies_text(record.depends_on) if record.depends_on else UNSET,
+        "waits_for": dependencies_text(record.waits_for) if record.waits_for else UNSET,
         "mutex": record.mutex or UNSET,
         "deadline": rfc3339(record.deadline_at) or UNSET,
         "dag_id": dag_id(record.dag) if record.dag else UNSET,
@@ -452,7 +452,7 @@ def _where_there_is_something(record: Allocation, service: ServiceView | UnsetTy
         "idle_end_s": record.idle_end_s or UNSET,
         "no_preempt": True if record.no_preempt else UNSET,
         "preempted": record.preempted or UNSET,
-        "expose": exposed_views(record) or UNSET,
+        "expose": exposed_views(record) if record.exposes else UNSET,
         "checkpoint": standing_of(record) or UNSET,
         "service": service,
     }

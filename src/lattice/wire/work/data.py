@@ -5,7 +5,7 @@ Only what can be said of the request alone is judged here; whether a tier or a b
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -120,6 +120,20 @@ def check_shared_targets(orders: tuple[StageOutOrder, ...], *, is_service: bool,
             raise BadField(field, "every node would write to the same place", hint=f"put {NODE} into the target")
         if tasks and ID not in each.target:
             raise BadField(field, "every task would write to the same place", hint=f"put {ID} into the target")
+
+
+def data_features(mounts: tuple[DataOrder, ...], results: tuple[StageOutOrder, ...]) -> Iterator[str]:
+    """What a node needs for mounts and for what leaves it."""
+    if mounts:
+        yield DATA_FEATURE
+    if results:
+        yield STAGE_OUT_FEATURE
+    if any(out.target.startswith(BUCKET) for out in results):
+        yield UPLOAD_FEATURE
+    if any(mount.source.startswith(NFS) for mount in mounts):
+        yield EXPORT_FEATURE
+    if any(mount.source.startswith(BUCKET) and not mount.hot for mount in mounts):
+        yield BUCKET_FEATURE
 
 
 def with_home(container: ContainerOrder | None, wanted: DataRequest) -> ContainerOrder | None:

@@ -5,6 +5,7 @@ said of the request alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,6 @@ from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
-from lattice.ports.nodes.data import BUCKET
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
@@ -38,15 +38,10 @@ from lattice.wire.text.texts import (
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.data import (
-    BUCKET_FEATURE,
-    DATA_FEATURE,
-    EXPORT_FEATURE,
-    NFS,
     NO_DATA,
-    STAGE_OUT_FEATURE,
-    UPLOAD_FEATURE,
     DataRequest,
     check_shared_targets,
+    data_features,
     read_mounts,
     read_stage_out,
     with_home,
@@ -251,7 +246,8 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
     scaling = policy_of(life.type, _scale_fields(life))
     tasks, concurrency = read_tasks(wanted.tasks)
     is_service = life.type is not Lifecycle.BOUNDED
-    check_shared_targets(work.stage_out, is_service=is_service, per_node=bool(wanted.per_node), tasks=bool(tasks))
+    if work.stage_out:
+        check_shared_targets(work.stage_out, is_service=is_service, per_node=bool(wanted.per_node), tasks=bool(tasks))
     way = read_way(wanted.checkpoint, in_container=bool(wanted.image))
     telemetry = read_telemetry(wanted.telemetry)
     features = [*_directory_features(work), *((CHECKPOINT_FEATURE,) if way is not None else ())]
@@ -286,7 +282,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         no_preempt=life.no_preempt,
         exposes=check_exposed(wanted.expose),
         checkpoint=way,
-        data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)),
+        data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)) if work.data else (),
         restart=restart_of(life.restart, life.type),
         probed=any(probe.kind is not ProbeKind.LIVENESS for probe in work.probes),
         stages_out=bool(work.stage_out),
@@ -301,9 +297,14 @@ _SCALE_NAMES = {  # of the lifecycle, and of the policy
     **{name: name for name in ScaleFields.__struct_fields__ if name not in ("min", "max")},
 }
 
+_scale_values = attrgetter(*_SCALE_NAMES)
+_NO_SCALE_VALUES = _scale_values(LifecycleRequest())
+
 
 def _scale_fields(life: LifecycleRequest) -> ScaleFields | None:
     """What the lifecycle says of scaling, in either spelling; None if nothing."""
+    if _scale_values(life) == _NO_SCALE_VALUES:
+        return life.scale_policy
     given = {to: value for name, to in _SCALE_NAMES.items() if (value := getattr(life, name)) not in (None, "")}
     if given and life.scale_policy is not None:
         raise BadField(
@@ -325,16 +326,8 @@ def _directory_features(work: Work) -> Iterator[str]:
     """What a node needs for the directories of the work."""
     if work.scratch_mb:
         yield SCRATCH_FEATURE
-    if work.data:
-        yield DATA_FEATURE
-    if work.stage_out:
-        yield STAGE_OUT_FEATURE
-    if any(out.target.startswith(BUCKET) for out in work.stage_out):
-        yield UPLOAD_FEATURE
-    if any(mount.source.startswith(NFS) for mount in work.data):
-        yield EXPORT_FEATURE
-    if any(mount.source.startswith(BUCKET) and not mount.hot for mount in work.data):
-        yield BUCKET_FEATURE
+    if work.data or work.stage_out:
+        yield from data_features(work.data, work.stage_out)
     if work.memory_policy:
         yield POLICY_FEATURE
 
@@ -414,9 +407,7 @@ def work_of(wanted: Submission, images: Images) -> Work:
     return Work(
         argv=argv,
         script=script,
-        script_args=tuple(
-            check_argument(text, f"script_args[{place}]") for place, text in enumerate(wanted.script_args)
-        ),
+        script_args=_script_args(wanted.script_args) if wanted.script_args else (),
         env=check_environment(wanted.environment),
         cwd=cwd,
         submit_dir=check_path(wanted.submit_dir, "submit_dir") or cwd,
@@ -443,6 +434,10 @@ def work_of(wanted: Submission, images: Images) -> Work:
             check_exposed(wanted.expose),
         ),
     )
+
+
+def _script_args(words: list[str]) -> tuple[str, ...]:
+    return tuple(check_argument(text, f"script_args[{place}]") for place, text in enumerate(words))
 
 
 def _scratch_mb(wanted: Submission) -> int:

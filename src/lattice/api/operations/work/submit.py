@@ -58,12 +58,13 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     reading = request, submitter, images
     command = await in_thread(submit_command, *reading) if is_long else submit_command(*reading)
     check_metric(context, command.scaling)
-    if request.data != NO_DATA:
+    has_data = request.data != NO_DATA
+    if has_data:
         await check_data(context, decode_work(command.payload), submitter.tenant, submitter.account)
     prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
-    if request.data != NO_DATA or request.scratch:
+    if has_data or request.scratch:
         check_settled(context, prepared.command, submitter.tenant)
     await settle_images(context, prepared, request.uenv)
     if request.depends_on:

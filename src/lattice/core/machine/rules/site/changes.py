@@ -24,6 +24,8 @@ def changes_of(state: State, command: cmd.AnyCommand) -> tuple[Change, ...]:
     if state.level < SINCE_LEVEL:
         return ()
     match command:
+        case cmd.SubmitAllocation():  # the most frequent is not compared with all the others
+            return ()
         case cmd.SetTenant():
             return tuple(_fields(state.tenants.get(command.tenant.name), command.tenant))
         case cmd.SetProject():
