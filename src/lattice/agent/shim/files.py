@@ -19,8 +19,9 @@ import signal
 import stat
 
 from lattice.agent.shim.launch import Launch
+from lattice.agent.shim.loop import keep_only
 from lattice.agent.shim.namespace import enter_namespace
-from lattice.agent.shim.spawn import Inheritance, Wiring, block_signals, keep_only, unblock_signals
+from lattice.agent.shim.spawn import Inheritance, Wiring, block_signals, unblock_signals
 
 CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.

@@ -11,6 +11,7 @@ import ctypes
 import errno
 import heapq
 import os
+import resource
 import select
 import signal
 import struct
@@ -39,6 +40,17 @@ def _checked(result: int, what: str) -> int:
 def become_subreaper() -> None:
     """Make orphans among the descendants children of this process."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def keep_only(wanted: set[int]) -> None:
+    """Closes every descriptor of a forked child but these; the first three become /dev/null."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    first = 3
+    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
+        os.closerange(first, fd)
+        first = fd + 1
 
 
 def complain(error: BaseException) -> None:

@@ -16,6 +16,8 @@ import signal
 import stat
 import struct
 
+from lattice.agent.shim.loop import keep_only
+
 CLONE_NEWNS = 0x20000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
 MS_REC, MS_SLAVE = 16384, 1 << 19
@@ -111,7 +113,7 @@ def make_namespace(mounts: list[Mount], within_s: float = MAKE_WITHIN_S) -> int:
     done, done_w = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _make_all(mounts, report_w, done, close=(report, done_w))
+        _make_all(mounts, report_w, done)
     os.close(report_w)
     os.close(done)
     try:
@@ -134,12 +136,12 @@ def enter_namespace(fd: int) -> None:
         raise OSError(ctypes.get_errno(), "cannot enter the run's file system")
 
 
-def _make_all(mounts: list[Mount], report: int, done: int, close: tuple[int, ...]) -> None:
-    """In the child. Never returns."""
+def _make_all(mounts: list[Mount], report: int, done: int) -> None:
+    """In the child. Never returns, not even to a shim that was killed meanwhile: it would be a second one, which no agent could tell
+    from the first, and what is mounted here would never go. A mount may hang: it must not hold the agent's connection then."""
     place, said = -1, b""
     try:
-        for fd in close:
-            os.close(fd)
+        keep_only({report, done})
         if _libc.unshare(CLONE_NEWNS):
             raise OSError(ctypes.get_errno(), "unshare")
         # What the host mounts later appears here as well; what is mounted here stays here.
@@ -154,9 +156,11 @@ def _make_all(mounts: list[Mount], report: int, done: int, close: tuple[int, ...
     except OSError as error:
         said = f"{place} {error.errno or 0}".encode()
     finally:
-        os.write(report, said)
-        os.read(done, 1)  # stays until the parent has opened the namespace, or is gone
-        os._exit(0)
+        try:
+            os.write(report, said)
+            os.read(done, 1)  # stays until the parent has opened the namespace, or is gone
+        finally:
+            os._exit(0)
 
 
 def _make_target(mount: Mount) -> None:

@@ -228,7 +228,7 @@ def _become(
     wiring: Wiring,
     report: int,
 ) -> None:
-    """Never returns."""
+    """Never returns, not even to a shim that was killed meanwhile."""
     stage, code = "session", 0
     try:
         os.setsid()
@@ -279,7 +279,14 @@ def _become(
     except UnopenedFile as error:
         stage, code = "file:" + error.path[:MAX_PATH].hex(), error.code
     finally:
-        os.write(report, f"{stage} {code}".encode())
+        _leave(report, f"{stage} {code}")
+
+
+def _leave(report: int, said: str) -> None:
+    """Never returns: the shim may be gone."""
+    try:
+        os.write(report, said.encode())
+    finally:
         os._exit(EXIT_NOT_STARTED)
 
 
@@ -348,14 +355,3 @@ def describe_failure(launch: Launch, report: bytes) -> str:
     if code == errno.ENOENT and b"/" not in launch.argv[0]:
         return f"{program}: command not found in PATH"
     return f"cannot execute {program}: {os.strerror(code)}"
-
-
-def keep_only(wanted: set[int]) -> None:
-    """Closes every descriptor of a forked child but these; the first three become /dev/null."""
-    null = os.open("/dev/null", os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    first = 3
-    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
-        os.closerange(first, fd)
-        first = fd + 1

@@ -18,12 +18,12 @@ from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.launch import Launch
-from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.loop import Loop, boot_now, keep_only
 from lattice.agent.shim.pmi.exchange import listen_for_nodes
 from lattice.agent.shim.pmi.plan import PmiPlan, plan_of
 from lattice.agent.shim.pmi.pmix import listen
 from lattice.agent.shim.pmi.service import Service
-from lattice.agent.shim.spawn import Inheritance, block_signals, fork_into, keep_only, unblock_signals
+from lattice.agent.shim.spawn import Inheritance, block_signals, fork_into, unblock_signals
 
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
