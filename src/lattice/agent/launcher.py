@@ -221,9 +221,9 @@ class Launcher:
                 await answered.wait()
 
     def _tell_progress(self, key: RunKey, text: str) -> bool:
-        """Whether the start is wanted still."""
+        """Whether the start is wanted still: it may have been stopped, or lost with its shim."""
         run = self._agent.find_run(key)
-        if run is None or run.stop is not None:
+        if run is None or run.stop is not None or run.phase is Phase.ENDED:
             return False
         if text:
             told = START_PROGRESS.write(StartProgress(key=key, text=text))

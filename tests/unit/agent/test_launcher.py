@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.protocol import Finished, Launch
 from lattice.agent.hooks.runner import HookRunner
@@ -25,12 +27,18 @@ class Mounting:
 
     name, timeout_s, undoes_unrecorded = "mounting", 10.0, False
     is_undone = False
+    is_wanted = True
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
 
     def applies(self, order: StartOrder) -> bool:
         return True
 
     async def prepare(self, launch: Launch) -> None:
         launch.leave({"made": "1"})
+        self.meanwhile()
+        self.is_wanted = launch.say("fetching")
         launch.add_mount("tmpfs", "/dev/shm")
 
     async def undo(self, finished: Finished) -> None:
@@ -50,7 +58,7 @@ class OldShim:
         self.fed.append(stimulus)
 
     def find_run(self, key: RunKey) -> Run | None:
-        return None
+        return Run(key=key, phase=Phase.STARTING)
 
     def holds_devices(self, key: RunKey) -> bool:
         return False
@@ -71,12 +79,18 @@ class SlowShim(OldShim):
         super().__init__()
         self.asked: list[Callable[[ShimMessage], None]] = []
 
-    def find_run(self, key: RunKey) -> Run | None:
-        return Run(key=key, phase=Phase.STARTING)
-
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
         assert on_answer is not None
         self.asked.append(on_answer)
+
+
+class LosesShim(SlowShim):
+    """An agent whose shim dies while the run is being prepared."""
+
+    phase = Phase.STARTING
+
+    def find_run(self, key: RunKey) -> Run | None:
+        return Run(key=key, phase=self.phase)
 
 
 @contextmanager
@@ -143,3 +157,13 @@ def test_a_launch_lasts_until_the_shim_has_made_the_process(tmp_path: Path) -> N
     with launcher_of(tmp_path, agent) as launcher:
         asyncio.run(scenario(launcher))
     assert [type(each) for each in agent.fed] == [RunStarted]
+
+
+def test_hooks_are_told_that_a_lost_run_is_not_wanted_any_more(tmp_path: Path) -> None:
+    agent, hook = LosesShim(), Mounting()
+    hook.meanwhile = lambda: setattr(agent, "phase", Phase.ENDED)
+    with launcher_of(tmp_path, agent, hook) as launcher:
+        asyncio.run(asyncio.wait_for(launcher.launch(replace(order_of(), awaits=True)), 10))
+    assert not hook.is_wanted
+    assert hook.is_undone
+    assert agent.asked == []

@@ -91,7 +91,8 @@ class CheckpointHook:
         """A store that is away is no answer: the run fails, and the next one tries again."""
         until_s = time.monotonic() + (AWAIT_S if setup.is_awaited else 0.0)
         while True:
-            launch.say(f"fetching the checkpoint {setup.resume_from} from the object store")
+            if not launch.say(f"fetching the checkpoint {setup.resume_from} from the object store"):
+                raise HookFailed("checkpoint: the run is not wanted any more")
             try:
                 if await self._store.get(setup, launch.owner):
                     return True

@@ -1,8 +1,9 @@
 """Runs the launch hooks of a node: in order before a run starts, in reverse after it ended, undoing exactly what was prepared."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,27 @@ ACCESS = "access"
 _log = logging.getLogger(__name__)
 
 
+class _Turns:
+    """Who prepares or undoes a run, one after the other: what is undone while it is still being made would stay."""
+
+    def __init__(self) -> None:
+        self._locks: dict[RunKey, tuple[asyncio.Lock, int]] = {}  # and how many have it or wait for it
+
+    @contextlib.asynccontextmanager
+    async def of(self, key: RunKey) -> AsyncIterator[None]:
+        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            users = self._locks[key][1] - 1
+            if users:
+                self._locks[key] = lock, users
+            else:
+                del self._locks[key]
+
+
 class HookRunner:
     """`folder_of` says where a run keeps its record. A hook that is no longer configured leaves its part of a record behind: it is
     logged, since nothing is left to undo it."""
@@ -30,13 +52,14 @@ class HookRunner:
     ) -> None:
         self._hooks = tuple(hooks)
         self.settle = settle  # called when the shim has answered a request, or will never be asked
-        self.say: Callable[[RunKey, str], bool] = lambda key, text: True  # tells the servers how far a hook is
+        # Tells the servers how far a hook is, if there is something to tell; False when the run is not wanted any more.
+        self.say: Callable[[RunKey, str], bool] = lambda key, text: True
         self.copies: Callable[[RunKey], None] = lambda key: None  # tells them that a run has only results left to copy
         self.can_mount: Callable[[], bool] = lambda: False
         self._folder_of = folder_of
         self._bare: set[RunKey] = set()  # runs for which nothing was left, as far as this agent prepared them
         self._abandoned: dict[RunKey, asyncio.Event] = {}
-        self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
+        self._turns = _Turns()  # who comes second to undo a run finds nothing left
 
     def add(self, hook: LaunchHook) -> None:
         """One more, after the others."""
@@ -58,11 +81,17 @@ class HookRunner:
 
     async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         """All hooks in order. Raises HookFailed or RunImpossible after what had been prepared was undone and let go."""
+        async with self._turns.of(order.key):
+            await self._prepare(order, request)
+
+    async def _prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         record: dict[str, Left] = {}
         for hook in self._hooks:
             if not hook.applies(order):
                 continue
             try:
+                if not self.say(order.key, ""):
+                    raise HookFailed("it was stopped while its node was being prepared")
                 launch = Launch(
                     order=order,
                     request=request,
@@ -73,7 +102,7 @@ class HookRunner:
                 await self._bounded(hook, hook.prepare(launch))
             except Exception:
                 self.settle(request)
-                await self.undo(order.key, order.allocation_id)
+                await self._undo(order.key, order.allocation_id, has_started=False)
                 raise
         if not record:
             self._bare.add(order.key)
@@ -83,20 +112,15 @@ class HookRunner:
         self._abandoned.setdefault(key, asyncio.Event()).set()
 
     async def undo(self, key: RunKey, allocation_id: str, *, has_started: bool = False) -> str:
-        """In reverse; what went wrong, in words. `has_started` undoes unrecorded runs too, where a hook asks for it."""
-        is_bare = key in self._bare
-        self._bare.discard(key)
-        if is_bare and not (has_started and any(hook.undoes_unrecorded for hook in self._hooks)):
-            self._abandoned.pop(key, None)
-            return ""
-        lock = self._undoing.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                return await self._undo(key, allocation_id, has_started=has_started)
-        finally:
-            if not lock.locked():
-                self._undoing.pop(key, None)
+        """In reverse, after hooks that still prepare the run have ended; what went wrong, in words. `has_started` undoes unrecorded
+        runs too, where a hook asks for it."""
+        async with self._turns.of(key):
+            is_bare = key in self._bare
+            self._bare.discard(key)
+            if is_bare and not (has_started and any(hook.undoes_unrecorded for hook in self._hooks)):
                 self._abandoned.pop(key, None)
+                return ""
+            return await self._undo(key, allocation_id, has_started=has_started)
 
     async def _undo(self, key: RunKey, allocation_id: str, *, has_started: bool) -> str:
         folder = self._folder_of(key)
@@ -128,6 +152,7 @@ class HookRunner:
                 problems.append(f"{name}: {type(error).__name__}")
         if record:
             close_record(folder)
+        self._abandoned.pop(key, None)
         return "; ".join(problems)
 
     def _leaver(self, key: RunKey, name: str, record: dict[str, Left]) -> Callable[[Left], None]:

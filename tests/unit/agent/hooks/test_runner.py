@@ -205,3 +205,37 @@ def test_a_request_that_will_never_be_made_is_settled(tmp_path: Path) -> None:
             asyncio.run(hooks.prepare(ORDER, request))
         assert settled == [request]
         assert log[-1] == "undo container /mnt/container"
+
+
+def test_a_run_that_is_lost_while_it_is_prepared_is_undone_afterwards(tmp_path: Path) -> None:
+    log: list[str] = []
+
+    async def scenario() -> None:
+        begun, lost = asyncio.Event(), asyncio.Event()
+
+        async def make() -> None:
+            begun.set()
+            await lost.wait()
+            log.append("make it")
+
+        hooks = runner(tmp_path, Hook("scratch", log, make))
+        preparing = asyncio.create_task(hooks.prepare(ORDER, {}))
+        await begun.wait()
+        assert hooks.has_left(ORDER.key)
+        undoing = asyncio.create_task(hooks.undo(*RUN))
+        await asyncio.sleep(0)  # it has its turn, and waits
+        lost.set()
+        await asyncio.gather(preparing, undoing)
+        assert await hooks.undo(*RUN) == ""
+
+    asyncio.run(scenario())
+    assert log == ["prepare scratch", "make it", "undo scratch /mnt/scratch"]
+
+
+def test_a_run_that_was_stopped_is_not_prepared_any_further(tmp_path: Path) -> None:
+    log: list[str] = []
+    hooks = runner(tmp_path, Hook("image", log), Hook("scratch", log))
+    hooks.say = lambda key, text: not log
+    with pytest.raises(HookFailed, match="it was stopped"):
+        asyncio.run(hooks.prepare(ORDER, {}))
+    assert log == ["prepare image", "undo image /mnt/image"]
