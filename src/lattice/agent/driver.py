@@ -591,7 +591,7 @@ class Driver:
         while True:
             try:
                 client, listing = await self._reach_shim()
-            except ShimUnavailable as error:
+            except (ShimUnavailable, OSError) as error:
                 _log.error("no shim: %s", error)
                 await asyncio.sleep(delay_s)
                 delay_s = min(longest_s, delay_s * 2)

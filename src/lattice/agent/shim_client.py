@@ -263,7 +263,10 @@ async def connect(
 
 def identity(state_dir: Path, listing: ShimMessage) -> str:
     """A name for this one shim process; its successor's is another."""
-    made_ns = (state_dir / SHIM_SOCKET).lstat().st_mtime_ns
+    try:
+        made_ns = (state_dir / SHIM_SOCKET).lstat().st_mtime_ns
+    except FileNotFoundError:  # it has answered, and shuts down meanwhile: its loss comes next
+        made_ns = 0
     return f"{listing.pid}-{made_ns}"
 
 

@@ -54,7 +54,7 @@ def test_new_connection_replaces_the_old_and_its_half_request(shim: ShimProcess,
 
 
 def test_malformed_requests_are_answered_and_change_nothing(shim: ShimProcess, agent: Client) -> None:
-    for line in (b"nonsense\n", b"[1, 2]\n", b'{"op": "start", "id": 5}\n', b"\xff\xfe\n"):
+    for line in (b"nonsense\n", b"[1, 2]\n", b'{"op": "start", "id": 5}\n', b'{"op": ["list"]}\n', b"\xff\xfe\n"):
         agent.send_bytes(line)
         assert not agent.receive()["ok"]
     for change in ({"number": 0}, {"run": "1"}, {"dir": "runs/1.1"}, {"walltime_s": "an hour"}):

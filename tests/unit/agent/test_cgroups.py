@@ -14,6 +14,8 @@ from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
 from lattice.agent.shim.confinement.storage import block_devices
 from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key, write_text
 from lattice.agent.shim.limits import Limits
+from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.shim import clear_away
 from lattice.agent.shim.step import StepCgroup
 from lattice.testing import eventually
 from tests.conftest import missing
@@ -317,6 +319,37 @@ def test_sweep_ends_what_another_shim_left(root: CgroupRoot) -> None:
     hierarchies = find_hierarchies()
     for top in (hierarchies.unified, *hierarchies.v1.values()):
         assert not os.path.exists(f"{top}/{root.name}/alloc-1.1")
+
+
+class Hanging(Cgroup):
+    """Its processes hang in the kernel, and end after they were killed for the third time."""
+
+    kills = 0
+
+    def kill(self) -> None:
+        self.kills += 1
+        if self.kills == 3:
+            super().kill()
+
+
+@pytest.mark.root
+def test_what_hung_too_long_for_the_next_shim_is_removed_when_it_is_gone(root: CgroupRoot) -> None:
+    loop, group = Loop(), root.create("alloc-1.1", NO_LIMITS)
+    hanging = Hanging(group.path, group.twins)
+
+    def look() -> None:
+        if os.path.exists(group.path):
+            loop.call_at(boot_now() + 0.01, look)
+        else:
+            loop.stop()
+
+    with start_in(group, "echo go; exec sleep 300") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        clear_away(loop, [hanging], again_s=0.01)
+        look()
+        loop.run()
+        assert process.wait(10) == -signal.SIGKILL
 
 
 @pytest.mark.root

@@ -168,3 +168,16 @@ def test_folders_go_when_they_are_too_many(tmp_path: Path) -> None:
         node.steps.acknowledged(key)
     assert node.steps.expired() == [StepKey(7, 1, 0), StepKey(7, 1, 1)]
     assert node.steps.expired() == []
+
+
+def test_nothing_half_written_is_left_of_steps_whose_shim_or_agent_was_killed(tmp_path: Path) -> None:
+    first, living = Node(tmp_path), StepKey(7, 1, 1)
+    for key in (KEY, living):
+        first.begin(key)
+        for name in ("status.json.new", "place.json.new"):
+            (first.folders.path(key) / name).write_text("{")
+    second = Node(tmp_path)
+    second.steps.recall()
+    second.steps.shim_answers([StepStatus(number=7, run=1, step=1)], "the shim died")
+    assert list(second.folders.path(KEY).glob("*.new")) == []
+    assert [path.name for path in second.folders.path(living).glob("*.new")] == ["status.json.new"], "the shim's own"

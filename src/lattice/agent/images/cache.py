@@ -2,6 +2,7 @@
 
     CACHE/uenv/DIGEST.squashfs   the image
     CACHE/uenv/DIGEST.json       what it is called, when it was used last, in which boot of the node its bytes were verified
+    CACHE/uenv/DIGEST.json.PID.* the same, on its way
     CACHE/uenv/DIGEST.part       an image on its way, locked by its fetcher
     CACHE/uenv/DIGEST.blob       what has come of an image of a registry so far; the next fetch continues from there
     CACHE/uenv/DIGEST.unpack/    the layers of an OCI image on its way; its digest is that of the manifest
@@ -99,6 +100,9 @@ class ImageCache:
             with contextlib.suppress(OSError, BlockingIOError), open(part, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 part.unlink()
+        for draft in self._folder.glob("*.json.*"):
+            if not Path("/proc", draft.name.split(".")[2]).exists():  # who wrote it
+                draft.unlink(missing_ok=True)
         for left in (*self._folder.glob(f"*{UNPACKING}"), *self._folder.glob(f"*{COMING}")):
             with contextlib.suppress(OSError):  # another agent of this machine may clear up at the same time
                 if not left.with_suffix(".part").exists() and self._now_s() - left.stat().st_mtime > KEEP_COMING_S:

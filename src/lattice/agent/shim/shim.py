@@ -28,8 +28,8 @@ import gc
 import resource
 import signal
 
-from lattice.agent.shim.cgroups import CgroupRoot, open_root
-from lattice.agent.shim.loop import Loop, become_subreaper
+from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
+from lattice.agent.shim.loop import Loop, become_subreaper, boot_now
 from lattice.agent.shim.output import DEFAULT_LIMIT_BYTES, replace_file
 from lattice.agent.shim.socket import Server
 from lattice.agent.shim.spawn import Inheritance
@@ -44,6 +44,7 @@ LOCK = "shim.lock"
 PID_FILE = "shim.pid"
 LOG = "shim.log"
 SWEEP_S = 10.0
+CLEAR_AGAIN_S, MAX_CLEAR_AGAIN_S = 1.0, 60.0
 NAMES = ("--state-dir", "--output-limit", "--cgroup-root")
 USAGE = "usage: shim.py --state-dir DIR [--output-limit BYTES] [--cgroup-root NAME] [--detach]\n"
 
@@ -106,8 +107,9 @@ def serve(options: Options, ready: int) -> None:
     become_subreaper()
     name = options.cgroup_root or default_cgroup_root()
     tracker: CgroupRoot | Forest = open_root(name) or Forest(options.state_dir)
-    for stuck in tracker.sweep(SWEEP_S):
-        _log(f"could not be killed: {stuck}")
+    stuck = tracker.sweep(SWEEP_S)
+    for name in stuck:
+        _log(f"could not be killed yet: {name}")
     # Before anybody can connect.
     replace_file(PID_FILE, b"%d\n" % os.getpid())
     loop = Loop()
@@ -132,6 +134,8 @@ def serve(options: Options, ready: int) -> None:
     )
     table_of.append(table)
     server.handle = table.handle
+    if stuck and isinstance(tracker, CgroupRoot):
+        clear_away(loop, [group for group in tracker.leftovers() if os.path.basename(group.path) in stuck])
     if ready >= 0:
         os.write(ready, b"+")
         os.close(ready)
@@ -144,6 +148,17 @@ def serve(options: Options, ready: int) -> None:
     os.close(lock)
     table.say_goodbye()
     server.close()
+
+
+def clear_away(loop: Loop, groups: list[Cgroup], again_s: float = CLEAR_AGAIN_S) -> None:
+    """What hung in the kernel when it was killed may do so for long; its groups go when it is gone."""
+    left = [group for group in groups if not group.remove()]
+    for group in left:
+        if group.populated():
+            group.kill()
+    if left:
+        later_s = min(2 * again_s, MAX_CLEAR_AGAIN_S)
+        loop.call_at(boot_now() + again_s, lambda: clear_away(loop, left, later_s))
 
 
 def _log(text: str) -> None:

@@ -161,6 +161,9 @@ class Server:
             answer = None if self.handle is None else self.handle(link.serial, request)
         except (ValueError, RecursionError, OSError) as error:
             answer = {"ok": False, "error": str(error)}
+        except Exception as error:  # noqa: BLE001 - one request's fault must not cost the connection of all others
+            complain(error)
+            answer = {"ok": False, "error": f"the shim failed: {type(error).__name__}: {error}"}
         if answer is not None:
             self.reply(link.serial, request_id, answer)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from lattice.agent.checkpoints.control import remove_control
 from lattice.agent.connection import Outbox
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.hooks.data import DataHook
@@ -102,6 +103,7 @@ class StepDriver:
         self.table.repeat_reports()
         for key in self.table.expired():
             self._pool.submit(self._site.folders.remove, key)
+            self._clear_control(key.of_run)
 
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether the message was about a step."""
@@ -118,11 +120,17 @@ class StepDriver:
                 self.table.order("shrink_step", key, places=list(places))
             case AckOrder(key=key):
                 self.table.acknowledged(key)
+                self._clear_control(key.of_run)
             case None if message.HasField("step_input"):
                 self.table.feed(message.step_input, STEP_KEY.read(message.step_input.key))
             case None:
                 return False
         return True
+
+    def _clear_control(self, run: RunKey) -> None:
+        """What its steps were asked for checkpoints by, on a node where no hook of the run removes it."""
+        if not self._is_alive(run):
+            remove_control(self._site.folders.state_dir, run)
 
     def read(self, asked: pb.ReadOutput, readers: Readers, outbox: Outbox) -> None:
         key = StepKey(asked.key.number, asked.key.run, asked.step)

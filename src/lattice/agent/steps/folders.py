@@ -10,7 +10,7 @@ import msgspec
 
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import NOTHING, Devices
-from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, TOKEN, write_new
+from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, STATUS_DRAFT, TOKEN, write_new
 from lattice.ports.nodes.agents import RunKey, StartOrder, StepKey
 
 STATUS = "status.json"
@@ -68,6 +68,13 @@ class StepFolders:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return folder
+
+    def clear_drafts(self, key: StepKey, *, of_shim: bool) -> None:
+        """Remove what was half written when its writer was killed: the shim, or an agent before this one."""
+        for draft in self.path(key).glob("*.new"):
+            if (draft.name == STATUS_DRAFT) is of_shim:
+                with contextlib.suppress(OSError):
+                    draft.unlink()
 
     def acknowledge(self, key: StepKey) -> None:
         folder = self.path(key)

@@ -87,6 +87,7 @@ class Steps:
     def recall(self) -> None:
         """Find the steps of an earlier agent; `shim_answers` follows and says which of them live."""
         for found in self._folders.found():
+            self._folders.clear_drafts(found.key, of_shim=False)
             self._steps[found.key] = _Step(
                 key=found.key,
                 launch_id=found.spec.launch_id,
@@ -110,6 +111,7 @@ class Steps:
         for step in list(self._steps.values()):
             if step.key in statuses or step.has_ended:
                 continue
+            self._folders.clear_drafts(step.key, of_shim=True)
             left = self._folders.status(step.key)
             self.heard(left if left and left.has_ended else _lost(step.key, step.ranks, lost_message))
 

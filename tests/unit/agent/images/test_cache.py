@@ -15,6 +15,7 @@ from lattice.ports.nodes.agents import ImageOrder
 OWN = Reader(name="me", uid=os.getuid(), gid=os.getgid())
 NOBODY = Reader(name="stranger", uid=65534, gid=65534)
 BYTES = b"an image" * 1000
+ENDED = 1 << 30  # no process has this number
 
 
 @pytest.fixture
@@ -114,6 +115,8 @@ def test_fetch_that_nobody_wants_any_more_stops(cache: ImageCache, tmp_path: Pat
 def test_rest_of_a_fetch_that_died_is_removed_and_a_living_one_is_spared(cache: ImageCache, tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "uenv"
     (folder / "dead.part").write_bytes(b"half")
+    (folder / f"dead.json.{ENDED}.1").write_bytes(b"half")
+    (folder / f"dead.json.{os.getpid()}.1").write_bytes(b"of an agent that still writes it")
     begun, go = threading.Event(), threading.Event()
     image = order(tmp_path / "image")
 
@@ -126,5 +129,6 @@ def test_rest_of_a_fetch_that_died_is_removed_and_a_living_one_is_spared(cache: 
         begun.wait()
         ImageCache(tmp_path / "cache").prepare()
         assert [path.name for path in folder.glob("*.part")] == [f"{image.digest}.part"]
+        assert [path.name for path in folder.glob("dead.json.*")] == [f"dead.json.{os.getpid()}.1"]
         go.set()
         assert fetched.result().read_bytes() == BYTES
