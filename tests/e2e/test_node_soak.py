@@ -21,13 +21,21 @@ from tests.oci_files import busybox_layer, make_layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.soak]
 
-STARTS = 500
+STARTS = 500  # of one round; a round ends with nothing left
 NODES = ("n1", "n2")
 CONCURRENCY = 6
 ENDED = {"Completed", "Failed", "Cancelled"}
-# A prologue or epilogue that kills the agent that runs it, once in a while.
+# A prologue or epilogue that kills, once in a while, the agent that runs it, or the shim shortly after: while it mounts, forks, or ends.
 DEADLY = """#!/bin/sh
-if [ "$(od -An -N1 -tu1 /dev/urandom)" -lt {odds} ]; then kill -9 $PPID; fi
+number=$(od -An -N1 -tu1 /dev/urandom)
+if [ "$number" -lt {odds} ]; then
+    kill -9 $PPID
+elif [ "$number" -lt $((2 * {odds})) ]; then
+    (
+        sleep "0.0$((number % 8))"
+        shim=$(cat "{agents}/$LATTICE_NODE_ID/shim.pid") && grep -qaF "{agents}" "/proc/$shim/cmdline" && kill -9 "$shim"
+    ) </dev/null >/dev/null 2>&1 &
+fi
 exit 0
 """
 WORK = (
@@ -51,7 +59,7 @@ def work_of(source: random.Random, layout: str) -> dict[str, Any]:
 
 def program(folder: Path, name: str, odds: int) -> str:
     path = folder / name
-    path.write_text(DEADLY.format(odds=odds))
+    path.write_text(DEADLY.format(odds=odds, agents=folder / "cluster" / "agents"))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 
@@ -68,10 +76,23 @@ def left_behind(cluster: LocalCluster, scratch: Path) -> list[str]:
     left += [f"loop device {line}; {holders(line.split()[0])}" for line in loops.splitlines() if root in line]
     left += [f"group {path}" for path in groups(cluster)]
     left += [f"process {pid}" for pid in processes(cluster)]
+    left += [f"second shim {pid}" for node in NODES for pid in shims(cluster, node)[1:]]
     sockets = sorted(str(path.relative_to(root)) for path in cluster.directory.rglob("*.sock"))
     left += [f"socket {path}" for path in sockets if path not in {f"agents/{node}/shim.sock" for node in NODES}]
     left += [f"half file {path}" for path in (cluster.directory / "agents").rglob("*.new")]
     return left + [f"scratch {path}" for node in NODES for path in (scratch / node).glob("*")]
+
+
+def shims(cluster: LocalCluster, node: str) -> list[int]:
+    """Everything that looks like the shim of the node: one that was killed must not live on in a child."""
+    wanted = str(cluster.directory / "agents" / node).encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if wanted in words and any(word.endswith(b"/shim.py") for word in words):
+                found.append(int(entry.name))
+    return sorted(found)
 
 
 def holders(device: str) -> list[str]:
@@ -135,61 +156,84 @@ def place() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+class Soak:
+    """A cluster under random work and random deaths."""
+
+    def __init__(self, cluster: LocalCluster, place: Path, source: random.Random) -> None:
+        self.cluster, self.source, self.scratch = cluster, source, place / "scratch"
+        self.layout = f"oci:{place / 'layout'}:v1@sha256:{make_layout(place / 'layout', [busybox_layer()])}"
+        self.launches: list[subprocess.Popen[bytes]] = []
+        self.open: set[str] = set()
+        self.starts = self.deaths = 0
+
+    def state_of(self, allocation: str) -> str:
+        return str(self.cluster.get(f"/allocations/{allocation}")["state"])
+
+    def strain(self, starts: int, until: float) -> None:
+        """Starts, steps, ends and kills, until there were so many starts."""
+        enough = self.starts + starts
+        while self.starts < enough and time.monotonic() < until:
+            while len(self.open) < CONCURRENCY:
+                work = work_of(self.source, self.layout)
+                self.open.add(self.cluster.submit(self.source.choice(WORK), **work)["id"])
+                self.starts += 1
+            with contextlib.suppress(AssertionError, LookupError, OSError):
+                self.deed()
+            time.sleep(self.source.uniform(0.05, 0.5))
+            self.open = {each for each in self.open if self.state_of(each) not in ENDED}
+
+    def deed(self) -> None:
+        which = self.source.random()
+        victim, node = self.source.choice(sorted(self.open)), self.source.choice(NODES)
+        if which < 0.25:
+            self.cluster.kill("agent" if which < 0.15 else "shim", node)
+            self.deaths += 1
+        elif which < 0.45:
+            self.cluster.delete(f"/allocations/{victim}")
+        elif which < 0.6:
+            program, null = str(Path(sys.executable).with_name("lattice")), subprocess.DEVNULL
+            words = [program, "launch", "--alloc", victim, "sleep", "0.2"]
+            environment = self.cluster.environment()
+            self.launches.append(subprocess.Popen(words, env=environment, stdin=null, stdout=null, stderr=null))
+
+    def end(self) -> None:
+        """Ends everything; what does not end in time is told with what there is to know of it."""
+        for each in self.open:
+            self.cluster.delete(f"/allocations/{each}")
+        try:
+            eventually(lambda: all(self.state_of(each) in ENDED for each in self.open), "all to end", within_s=120)
+        except NotInTime:
+            stuck = [self.cluster.get(f"/allocations/{each}") for each in self.open if self.state_of(each) not in ENDED]
+            pytest.fail(f"not ended: {stuck}; nodes {self.cluster.nodes()}; left {self.left()}")
+        self.open.clear()
+        for launch in self.launches:
+            launch.kill()
+            launch.wait(30)
+        self.launches.clear()
+        for node in NODES:
+            self.cluster.wait_node(node, "Ready", within_s=120)
+
+    def left(self) -> list[str]:
+        return left_behind(self.cluster, self.scratch)
+
+
 def test_nothing_is_left_of_work_whose_agents_and_shims_are_killed(place: Path) -> None:
     source = random.Random(os.environ.get("LATTICE_SOAK_SEED", "7"))
     until = time.monotonic() + float(os.environ.get("LATTICE_SOAK_S", "120"))
-    scratch = place / "scratch"
-    arguments = ["--scratch-dir", str(scratch)]
+    arguments = ["--scratch-dir", str(place / "scratch")]
     arguments += ["--prologue", program(place, "prologue", 12), "--epilogue", program(place, "epilogue", 12)]
-    with LocalCluster(nodes=len(NODES), arguments=arguments, directory=place / "cluster") as cluster:
+    with (
+        LocalCluster(nodes=len(NODES), arguments=arguments, directory=place / "cluster") as cluster,
+        open(os.environ.get("LATTICE_SOAK_LOG", os.devnull), "a", buffering=1) as log,
+    ):
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
         make_greeter(cluster.directory / "images" / "greeter" / "1.0" / "v1.squashfs")
-        layout = f"oci:{place / 'layout'}:v1@sha256:{make_layout(place / 'layout', [busybox_layer()])}"
-        launches: list[subprocess.Popen[bytes]] = []
-        open_ids: set[str] = set()
-        starts = 0
-        while starts < STARTS and time.monotonic() < until:
-            while len(open_ids) < CONCURRENCY:
-                open_ids.add(cluster.submit(source.choice(WORK), **work_of(source, layout))["id"])
-                starts += 1
-            deed = source.random()
-            victim, node = source.choice(sorted(open_ids)), source.choice(NODES)
-            with contextlib.suppress(AssertionError, LookupError, OSError):
-                if deed < 0.15:
-                    cluster.kill("agent", node)
-                elif deed < 0.25:
-                    cluster.kill("shim", node)
-                elif deed < 0.45:
-                    cluster.delete(f"/allocations/{victim}")
-                elif deed < 0.6:
-                    words = [
-                        str(Path(sys.executable).with_name("lattice")),
-                        "launch",
-                        "--alloc",
-                        victim,
-                        "sleep",
-                        "0.2",
-                    ]
-                    null = subprocess.DEVNULL
-                    launches.append(
-                        subprocess.Popen(words, env=cluster.environment(), stdin=null, stdout=null, stderr=null)
-                    )
-            time.sleep(source.uniform(0.05, 0.5))
-            open_ids = {each for each in open_ids if cluster.get(f"/allocations/{each}")["state"] not in ENDED}
-        for each in open_ids:
-            cluster.delete(f"/allocations/{each}")
-        eventually(
-            lambda: all(cluster.get(f"/allocations/{each}")["state"] in ENDED for each in open_ids),
-            "all to end",
-            within_s=120,
-        )
-        for launch in launches:
-            launch.kill()
-            launch.wait(30)
-        for node in NODES:
-            cluster.wait_node(node, "Ready", within_s=120)
-        with contextlib.suppress(NotInTime):
-            eventually(lambda: not left_behind(cluster, scratch), "nothing to be left", within_s=90)
-        assert left_behind(cluster, scratch) == []
-        assert starts > CONCURRENCY
-        Path(os.environ.get("LATTICE_SOAK_LOG", os.devnull)).write_text(f"{starts} starts\n")
+        soak = Soak(cluster, place, source)
+        while time.monotonic() < until:
+            soak.strain(STARTS, until)
+            soak.end()
+            with contextlib.suppress(NotInTime):
+                eventually(lambda: not soak.left(), "nothing to be left", within_s=90)
+            log.write(f"{soak.starts} starts, {soak.deaths} kills from outside, left: {soak.left()}\n")
+            assert soak.left() == []
+        assert soak.starts > CONCURRENCY
