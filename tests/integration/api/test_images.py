@@ -205,10 +205,18 @@ true
         assert world.state.allocations[1].request.features == ("container",)
         for words, message in [
             (["--container-image=nvcr.io#nvidia/pytorch:24.01-py3"], "takes no images from nvcr.io"),
-            (["--container-image=greter/1.0:v1"], f"did you mean {LABEL}"),
+            (
+                ["--container-image=greter/1.0:v1"],
+                f'--container-image: unknown image "greter/1.0:v1" (did you mean {LABEL}',
+            ),
             (["--container-image=/x.sqsh"], "is given without its digest"),
             (["--container-name=x"], "--container-name: containers have no names"),
-            (["--container-mounts=/a:/proc"], "nothing may be mounted on /proc"),
+            (
+                ["--container-mounts=/a:/proc"],
+                "--container-mounts: nothing may be mounted on /proc (choose a directory",
+            ),
+            (["--container-mounts=tmpfs:/x"], "--container-mounts: tmpfs is not an absolute path (write /SRC:/DST)"),
+            (["--container-workdir=x"], '--container-workdir: "x" is not an absolute path'),
             (["--uenv=greeter"], "image and uenv exclude each other"),
         ]:
             refused = (await world.call("POST", "/slurm/commands", {**body, "argv": [*words, "x.sh"]})).json()

@@ -33,11 +33,11 @@ def test_without_a_kind_a_single_task_is_free_and_too_many_are_not_bound() -> No
 
 
 def test_what_cannot_be_bound_says_why() -> None:
-    with pytest.raises(BadBinding, match="3 CPUs are needed to bind the tasks, 2 are free"):
+    with pytest.raises(BadBinding, match="3 CPUs are needed to bind the tasks, 2 are free here: use fewer tasks"):
         bind_cpus("cores", TWO, (0, 1), (), 3, 1)
     with pytest.raises(BadBinding, match=r"does not say which CPUs.*use --cpu-bind none"):
         bind_cpus("cores", TWO, (), (), 1, 1)
-    with pytest.raises(BadBinding, match="CPU 5 of the map is not one of the allocation's on this node: 0,1"):
+    with pytest.raises(BadBinding, match="CPU 5 of the map is not one of the allocation's on this node: use 0,1, or"):
         bind_cpus("map:0,5", TWO, (0, 1), (), 2, 1)
 
 
@@ -50,7 +50,7 @@ def test_a_map_is_used_in_turn() -> None:
     "kind", ["map:", "map:x", "map:3-1", "map:0-99999", "map:70000", "sockets", "map:1,,2", "map:-1"]
 )
 def test_bindings_that_do_not_exist_are_refused(kind: str) -> None:
-    with pytest.raises(BadBinding):
+    with pytest.raises(BadBinding, match=": use "):
         check_cpu_binding(kind)
 
 
@@ -61,5 +61,7 @@ def test_gpus_of_a_task_are_those_nearest_to_its_cpus() -> None:
     assert bind_gpus("closest", TWO, (0, 2, 3), cpus, 0) == [(2, 3), (0,)]
     assert bind_gpus("closest", TWO, (0,), cpus, 0) == [None, (0,)]
     assert bind_gpus("", TWO, (0, 1), cpus, 0) == [None, None]
-    with pytest.raises(BadBinding, match="2 tasks with 2 GPUs each do not fit: the allocation has 3"):
+    with pytest.raises(
+        BadBinding, match="2 tasks with 2 GPUs each do not fit: the allocation has 3 on this node: use fewer"
+    ):
         bind_gpus("", TWO, (0, 1, 2), cpus, 2)

@@ -50,8 +50,9 @@ def test_mounts_are_understood() -> None:
     "text", ["", "a", "/a:b", "/a:/", "/a:/proc", "/a:/dev/x", "/a:/b:x", "/a:/b:ro:c", "/a::ro", "/a:/.."]
 )
 def test_what_is_no_mount_is_refused(text: str) -> None:
-    with pytest.raises(BadReference):
+    with pytest.raises(BadReference) as refused:
         parse_bind(text)
+    assert refused.value.hint
 
 
 def test_two_mounts_at_one_place_are_refused() -> None:

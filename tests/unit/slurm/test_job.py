@@ -1,5 +1,7 @@
 """Options of three layers become one request."""
 
+from typing import Any
+
 import pytest
 
 from lattice.slurm.faults import Fault
@@ -109,6 +111,58 @@ def test_values_that_cannot_be_read_are_refused(words: tuple[str, ...], text: st
 def test_what_cannot_be_had_is_refused() -> None:
     with pytest.raises(Fault, match="heterogeneous jobs are not supported"):
         merge([SRUN.read(["--het-group=1"]).given], program="srun", now=0)
+
+
+# Every option that pyxis adds to Slurm: what acts here, what is so anyway, and what there is not.
+PYXIS_ACTS: dict[str, dict[str, Any]] = {
+    "--container-image=x": {"container_image": "x"},
+    "--container-mounts=/a:/b": {"container_mounts": "/a:/b"},
+    "--container-workdir=/b": {"container_workdir": "/b"},
+    "--container-writable": {"is_container_writable": True},
+    "--no-container-mount-home": {"has_no_home": True},
+}
+PYXIS_IS_SO = (
+    "--container-mount-home",
+    "--container-readonly",
+    "--no-container-entrypoint",
+    "--no-container-remap-root",
+)
+PYXIS_NOT_HERE = {
+    "--container-name=x": "leave it out",
+    "--container-save=/x.sqsh": "--container-mounts",
+    "--container-remap-root": "when the image is built",
+    "--container-entrypoint": "begin the command",
+    "--container-entrypoint-log": "begin the command",
+    "--container-env=A,B": "leave it out",
+}
+
+
+@pytest.mark.parametrize("program", ["sbatch", "salloc", "srun"])
+def test_every_option_of_pyxis_acts_or_is_refused_by_name_with_a_way_out(program: str) -> None:
+    grammar = Grammar(program, options_of(program))
+
+    def asked(*words: str) -> Job:
+        return merge([grammar.read(words).given], program=program, now=0)
+
+    for word, fields in PYXIS_ACTS.items():
+        assert asked(word) == Job(**fields), word
+    assert asked(*PYXIS_IS_SO) == Job()
+    for word, way_out in PYXIS_NOT_HERE.items():
+        with pytest.raises(Fault) as refused:
+            asked(word)
+        assert str(refused.value).startswith(f"{program}: error: {word.partition('=')[0]}: ")
+        assert way_out in str(refused.value)
+        assert refused.value.code
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("container-writable", "container-readonly"), ("no-container-mount-home", "container-mount-home")],
+)
+def test_options_of_a_container_that_contradict_each_other_are_refused(one: str, other: str) -> None:
+    for words in ((f"--{one}", f"--{other}"), (f"--{other}", f"--{one}")):
+        with pytest.raises(Fault, match="contradict each other: give one of them"):
+            job(*words)
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,12 @@ async def resolve_container(context: Context, request: Submission) -> ContainerO
     try:
         binds = [parse_bind(text) for text in options.mounts]
         check_binds(binds)
+    except BadReference as problem:
+        raise BadField("container.mounts", str(problem), hint=problem.hint) from None
+    try:
         workdir = checked_workdir(options.workdir)
     except BadReference as problem:
-        raise BadField("container", str(problem), hint=problem.hint) from None
+        raise BadField("container.workdir", str(problem), hint=problem.hint) from None
     for each in binds:
         if not each.source.startswith("/"):
             raise BadField("container.mounts", f"{each.source[:60]} is not an absolute path", hint="write /SRC:/DST")

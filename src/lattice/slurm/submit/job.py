@@ -142,6 +142,9 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
     job = Job(**changed, warnings=tuple(warnings))
     if more := _gres_warnings(job):
         job = replace(job, warnings=(*warnings, *more))
+    for one, other in _CONTRARY:
+        if one in last and other in last:
+            raise error(program, f"--{one} and --{other} contradict each other: give one of them")
     _check_together(job, program)
     return job
 
@@ -178,6 +181,10 @@ _TEXTS = {
     "wrap": "wrap",
     "clusters": "clusters",
 }
+_CONTRARY = (
+    ("container-writable", "container-readonly"),
+    ("container-mount-home", "no-container-mount-home"),
+)
 _FLAGS: Mapping[str, dict[str, Any]] = {
     "hold": {"is_held": True},
     "container-writable": {"is_container_writable": True},

@@ -34,6 +34,7 @@ _NOTHING, _MAYBE = Takes.NOTHING, Takes.MAYBE
 _SHOWN, _IGNORED, _SILENT, _REFUSED = Fate.SHOWN, Fate.IGNORED, Fate.SILENT, Fate.REFUSED
 _PINNING = "processes are bound to their share of a node, not below that"
 _LAUNCHER = "only applies to Slurm's own launcher"
+_NO_ENTRYPOINT = "the entrypoint of an image is not run: begin the command with the program that it names"
 
 OPTIONS: tuple[Option, ...] = (
     Option("account", "A", note="tenant"),
@@ -54,10 +55,34 @@ OPTIONS: tuple[Option, ...] = (
     Option("compress", takes=_MAYBE, fate=_IGNORED, note="programs are not copied to nodes", programs="r"),
     Option("constraint", "C", note="features of nodes"),
     Option("container", fate=_IGNORED, note="OCI bundles are not supported"),
+    Option("container-entrypoint", takes=_NOTHING, fate=_REFUSED, note=_NO_ENTRYPOINT),
+    Option("container-entrypoint-log", takes=_NOTHING, fate=_REFUSED, note=_NO_ENTRYPOINT),
+    Option(
+        "container-env",
+        fate=_REFUSED,
+        note="variables of the job come before those of the image anyway: leave it out; a search path such as PATH, "
+        "where the image decides, is set by the command",
+    ),
     Option("container-image", note="run inside a container image"),
     Option("container-mount-home", takes=_NOTHING, fate=_SILENT),
     Option("container-mounts", note="what of the node is visible inside"),
-    Option("container-name", fate=_REFUSED, note="containers have no names: nodes keep images in their cache"),
+    Option(
+        "container-name",
+        fate=_REFUSED,
+        note="containers have no names, and nodes keep images in their cache: leave it out",
+    ),
+    Option("container-readonly", takes=_NOTHING, fate=_SILENT),
+    Option(
+        "container-remap-root",
+        takes=_NOTHING,
+        fate=_REFUSED,
+        note="work is its own user inside as well: install what needs root when the image is built",
+    ),
+    Option(
+        "container-save",
+        fate=_REFUSED,
+        note="containers are not saved: keep files below a directory of --container-mounts, or build another image",
+    ),
     Option("container-workdir", note="directory to start in, inside"),
     Option("container-writable", takes=_NOTHING, note="keep changes to the image until the run ends"),
     Option("contiguous", takes=_NOTHING, fate=_IGNORED, note="placement follows the topology"),
@@ -132,7 +157,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("no-allocate", "Z", takes=_NOTHING, fate=_REFUSED, note="work runs only in allocations", programs="r"),
     Option("no-bell", takes=_NOTHING, fate=_SILENT, programs="a"),
     Option("no-kill", "k", takes=_MAYBE, fate=_IGNORED, note="a lost node ends the run"),
+    Option("no-container-entrypoint", takes=_NOTHING, fate=_SILENT),
     Option("no-container-mount-home", takes=_NOTHING, note="leave the home directory out"),
+    Option("no-container-remap-root", takes=_NOTHING, fate=_SILENT),
     Option("no-requeue", takes=_NOTHING, note="never requeued", programs="b"),
     Option("no-shell", takes=_NOTHING, note="allocate nodes without running a command", programs="a"),
     Option("nodefile", "F", fate=_IGNORED, note="use --nodelist"),

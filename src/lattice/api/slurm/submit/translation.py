@@ -122,6 +122,12 @@ def _submitter(context: Context, tenant: str) -> Submitter:
 
 
 _NO_IMAGES_WANTED = Submission()
+# What the fields of a submission are called here.
+_OPTION_OF = {
+    "image": "container-image",
+    "container.mounts": "container-mounts",
+    "container.workdir": "container-workdir",
+}
 
 
 async def images_of(context: Context, job: Job, program: str) -> Images:
@@ -143,7 +149,9 @@ async def images_of(context: Context, job: Job, program: str) -> Images:
         raise error(program, f"{SUBMISSION_FAILED}{problem}") from None
     except BadField as problem:
         hint = f" ({problem.hint})" if problem.hint else ""
-        raise error(program, f"{SUBMISSION_FAILED}--{problem}{hint}") from None
+        option = _OPTION_OF.get(problem.field, problem.field)
+        said = str(problem).removeprefix(f"{problem.field}: ")
+        raise error(program, f"{SUBMISSION_FAILED}--{option}: {said}{hint}") from None
 
 
 def _completed(

@@ -37,7 +37,9 @@ def parse_map(kind: str) -> tuple[int, ...]:
             raise BadBinding(f'"{piece[:20]}" is not a CPU: use map:0,2 or map:0-3')
         low, high = int(first), int(last or first)
         if high > MAX_CPU or low > high or len(cpus) + high - low >= MAX_MAPPED:
-            raise BadBinding(f'"{piece[:20]}" is not a range of CPUs')
+            raise BadBinding(
+                f'"{piece[:20]}" is not a range of CPUs: use map:FIRST-LAST, with {MAX_MAPPED} CPUs at most'
+            )
         cpus += range(low, high + 1)
     return tuple(cpus)
 
@@ -72,7 +74,10 @@ def bind_cpus(
     if tasks * cpus_per_task > len(free):
         if not kind:
             return unbound
-        raise BadBinding(f"{tasks * cpus_per_task} CPUs are needed to bind the tasks, {len(free)} are free here")
+        raise BadBinding(
+            f"{tasks * cpus_per_task} CPUs are needed to bind the tasks, {len(free)} are free here: "
+            "use fewer tasks, or --cpu-bind none"
+        )
     own = []
     for _ in range(tasks):
         chosen = choose_cpus(memory, free, cpus_per_task)
@@ -85,7 +90,9 @@ def _mapped(listed: tuple[int, ...], cpus: Sequence[int], tasks: int) -> list[tu
     strange = next((cpu for cpu in listed if cpu not in cpus), None)
     if strange is not None:
         own = ",".join(map(str, cpus))
-        raise BadBinding(f"CPU {strange} of the map is not one of the allocation's on this node: {own}")
+        raise BadBinding(
+            f"CPU {strange} of the map is not one of the allocation's on this node: use {own}, or --cpu-bind cores"
+        )
     return [(listed[place % len(listed)],) for place in range(tasks)]
 
 
@@ -107,7 +114,8 @@ def bind_gpus(
     if per_task:
         if per_task * len(task_cpus) > len(gpus):
             wanted = f"{len(task_cpus)} tasks with {per_task} GPUs each"
-            raise BadBinding(f"{wanted} do not fit: the allocation has {len(gpus)} on this node")
+            hint = "use fewer tasks, or --gpus-per-task with fewer" if gpus else "ask for GPUs at submission"
+            raise BadBinding(f"{wanted} do not fit: the allocation has {len(gpus)} on this node: {hint}")
         return list(_dealt(kind, memory, gpus, task_cpus, per_task))
     if kind != "closest":
         return [None] * len(task_cpus)
