@@ -1,6 +1,6 @@
 """The leader's last figures: of allocations and nodes, put together over nodes, and unknown when they are two windows old."""
 
-from lattice.control.telemetry.reported import FRESH_S, STORAGE_EVERY_S, ReportedFigures
+from lattice.control.telemetry.reported import FRESH_S, LOOK_EVERY_S, ReportedFigures
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.telemetry import NodeFigures, RunFigure
 
@@ -83,6 +83,23 @@ def test_a_run_that_stopped_using_storage_is_not_counted_any_more() -> None:
     figures = ReportedFigures(clock)
     figures.take("n1", told(7, io_read_bytes=1e9))
     assert figures.storage_gbps() == {7: 1.0}
-    clock.s += STORAGE_EVERY_S
+    clock.s += LOOK_EVERY_S
     figures.take("n1", told(7, io_read_bytes=0.0))
     assert figures.storage_gbps() == {}
+
+
+def test_the_use_of_gpus_is_that_of_all_nodes_and_of_all_tasks_of_a_group() -> None:
+    clock = Clock()
+    group_of = {21: 20, 22: 20}
+    figures = ReportedFigures(clock, lambda number: group_of.get(number, number))
+    figures.take("n1", told(7, gpu_utilization=90.0))
+    figures.take("n2", told(7, gpu_utilization=30.0))
+    figures.take("n2", told(8, cpu_utilization=1.0))
+    figures.take("n1", told(21, gpu_utilization=1e9))
+    figures.take("n2", told(22, gpu_utilization=0.0))
+    assert figures.gpu_use() == {7: 0.6, 20: 0.5}
+    clock.s += FRESH_S / 2
+    figures.take("n2", told(7, gpu_utilization=20.0))
+    figures.take("n2", told(22, cpu_utilization=5.0))
+    clock.s += FRESH_S / 2 + 1
+    assert figures.gpu_use() == {7: 0.2}, "what is two windows old, or is not said any more, is not known"

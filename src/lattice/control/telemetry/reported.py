@@ -3,7 +3,7 @@
 A figure that is two windows old is not known any more. Nothing of it is in the log; a new leader begins with nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lattice.core.model.telemetry.catalogue import merged
 from lattice.core.model.telemetry.windows import WINDOW_MS
@@ -12,15 +12,16 @@ from lattice.ports.nodes.telemetry import NodeFigures
 
 FRESH_S = 2 * WINDOW_MS / 1000
 MAX_ENTRIES = 200_000
-STORAGE_EVERY_S = 5.0
+LOOK_EVERY_S = 5.0  # what is used by all is added up no more often
+GPU_METRIC = "gpu_utilization"
 STORAGE_METRICS = ("io_read_bytes", "io_write_bytes")
 
 
 class ReportedFigures:
-    """By allocation. `of_allocation` is for those who scale work."""
+    """By allocation. `of_allocation` is for those who scale work; `queued_as`: under which number more of the same work waits."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, queued_as: Callable[[int], int] = lambda number: number) -> None:
+        self._clock, self._queued_as = clock, queued_as
         self._runs: dict[tuple[int, int, str], tuple[float, dict[str, float]]] = {}  # number, run, node
         self._numbers: dict[int, dict[tuple[int, int, str], None]] = {}
         self._congestion: dict[str, tuple[float, float]] = {}  # by node: when, and from 0 to 1
@@ -29,6 +30,9 @@ class ReportedFigures:
         ] = {}  # of storage, in GB/s: as `_runs`, where there is any
         self._storage: dict[int, float] = {}
         self._storage_due_s = 0.0
+        self._gpus: dict[tuple[int, int, str], tuple[float, float]] = {}  # from 0 to 1: as `_runs`, where it has GPUs
+        self._gpu_use: dict[int, float] = {}
+        self._gpu_due_s = 0.0
 
     def take(self, node: str, told: NodeFigures) -> None:
         """What a node says; what it said before of the same run is forgotten."""
@@ -46,11 +50,15 @@ class ReportedFigures:
                 self._uses[key] = (now_s, used / 1e9)
             else:
                 self._uses.pop(key, None)
+            self._gpus.pop(key, None)
+            if (percent := figures.get(GPU_METRIC)) is not None:
+                self._gpus[key] = (now_s, min(1.0, max(0.0, percent / 100)))
             self._numbers.setdefault(each.key.number, {})[key] = None
         while self._runs and (len(self._runs) > MAX_ENTRIES or not self._is_fresh(next(iter(self._runs.values()))[0])):
             key = next(iter(self._runs))
             del self._runs[key]
             self._uses.pop(key, None)
+            self._gpus.pop(key, None)
             of_number = self._numbers[key[0]]
             del of_number[key]
             if not of_number:
@@ -94,13 +102,28 @@ class ReportedFigures:
         """What each allocation reads and writes now, on all its nodes; looked up again every few seconds."""
         now_s = self._clock.monotonic_s()
         if now_s >= self._storage_due_s:
-            self._storage_due_s = now_s + STORAGE_EVERY_S
+            self._storage_due_s = now_s + LOOK_EVERY_S
             found: dict[int, float] = {}
             for (number, _, _), (at_s, used) in self._uses.items():
                 if at_s >= now_s - FRESH_S:
                     found[number] = found.get(number, 0.0) + used
             self._storage = found
         return self._storage
+
+    def gpu_use(self) -> Mapping[int, float]:
+        """How much work used its GPUs, from 0 to 1: the mean over nodes, and over all allocations that wait under one number.
+
+        Looked up again every few seconds.
+        """
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._gpu_due_s:
+            self._gpu_due_s = now_s + LOOK_EVERY_S
+            found: dict[int, list[float]] = {}
+            for (number, _, _), (at_s, use) in self._gpus.items():
+                if at_s >= now_s - FRESH_S:
+                    found.setdefault(self._queued_as(number), []).append(use)
+            self._gpu_use = {number: sum(uses) / len(uses) for number, uses in found.items()}
+        return self._gpu_use
 
     def _is_fresh(self, at_s: float) -> bool:
         return self._clock.monotonic_s() - at_s <= FRESH_S

@@ -81,3 +81,9 @@ def holding_runs(state: State, node: str) -> tuple[RunKey, ...]:
     record = state.nodes.get(node)
     holders = (state.allocations.get(number) for number in (record.holders() if record else ()))
     return tuple(RunKey(held.number, held.run) for held in holders if held is not None and held.is_holding)
+
+
+def queued_as(state: State, number: int) -> int:
+    """The number under which more of the same work waits: tasks of a group wait together."""
+    record = state.allocations.get(number)
+    return record.group or number if record is not None else number

@@ -139,6 +139,7 @@ class Scheduling:
         budgets: Callable[[], Mapping[str, Remaining]] = dict,
         congestion: Callable[[], float | None] = lambda: None,
         storage_gbps: Callable[[], Mapping[int, float]] = dict,
+        gpu_use: Callable[[], Mapping[int, float]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -153,6 +154,7 @@ class Scheduling:
         self._budgets = budgets
         self._congestion = congestion
         self._storage_gbps = storage_gbps
+        self._gpu_use = gpu_use
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -301,6 +303,7 @@ class Scheduling:
             energy_price=self._energy_price(now),
             congestion=self._congestion(),
             storage_gbps=self._storage_gbps() if self._limits_storage() else {},
+            gpu_use=self._gpu_use(),
             fingerprints=known.fingerprints,
             drifted=known.drifted,
             excluded=known.excluded,

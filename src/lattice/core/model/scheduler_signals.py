@@ -24,6 +24,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     energy_price: float | None = None  # 0 = the cheapest of the known period, 1 = the dearest
     congestion: float | None = None  # of the network as a whole
     storage_gbps: Mapping[int, float] = _NO_NUMBER  # what running work was seen to read and write
+    gpu_use: Mapping[int, float] = _NO_NUMBER  # of work that waits: of its run before, or of other tasks of its group
     data_readiness: Mapping[int, float] = _NO_NUMBER  # part of the input that is on the hot tier
     checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
     gpu_fitness: Mapping[tuple[str, int], GpuFitness] = _NO_GPU  # how well N GPUs of a type fit together inside a node

@@ -52,6 +52,7 @@ from lattice.control.work.idle import IdleEnds
 from lattice.control.work.log_retention import LogDeletion
 from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
+from lattice.control.work.runs import queued_as
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.events import (
@@ -138,7 +139,7 @@ class Loops:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
         self.finalizing, self.uploads, self.auditing = finalizing, uploads, auditing
-        self.observations, self.figures = Observations(), ReportedFigures(clock)
+        self.observations, self.figures = Observations(), (seen := _figures(replica, clock))
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
         self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
         self.energy, self.budgets = _energy_prices(config), _budgets(config)
@@ -155,7 +156,7 @@ class Loops:
             self.inventories.gpu_fitness,
             lambda: self.staging.readiness(),
             self.checkpoint_broker.minutes,
-            *(self.budgets.remaining if self.budgets else dict, self.figures.congestion, self.figures.storage_gbps),
+            *(self.budgets.remaining if self.budgets else dict, seen.congestion, seen.storage_gbps, seen.gpu_use),
         )
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
@@ -426,6 +427,10 @@ def _program(command: list[str], timeout_s: float) -> SiteProgram | None:
     from lattice.integrations.site_program.program import CommandProgram
 
     return CommandProgram(command, timeout_s=timeout_s)
+
+
+def _figures(replica: Replica, clock: Clock) -> ReportedFigures:
+    return ReportedFigures(clock, lambda number: queued_as(replica.state, number))
 
 
 def _stale_after_s(replica: Replica) -> float:

@@ -42,6 +42,16 @@ def test_a_congested_network_takes_from_work_in_several_groups() -> None:
     assert values(world.snapshot(), "topology") == pytest.approx([1.0, 1.0, (calm[2] - 0.3) * 0.8 + 0.3])
 
 
+def test_work_that_leaves_its_gpus_idle_counts_less_for_where_it_lies() -> None:
+    world = World()
+    grouped(world, {"a": 4}, gpus=4, gpu_type="A100")
+    numbers = [world.submit(Request(gpus=4)) for _ in range(5)]
+    assert values(world.snapshot(), "topology") == [1.0] * 5
+    uses = dict(zip(numbers, (0.0, 0.2, 0.5, 1.0), strict=False))
+    world.cycle.signals = Signals(gpu_use=uses)
+    assert values(world.snapshot(), "topology") == pytest.approx([0.5, 0.7, 1.0, 1.0, 1.0])
+
+
 def test_only_nodes_that_suit_the_request_count() -> None:
     world = World()
     grouped(world, {"a": 4})

@@ -7,12 +7,15 @@ import numpy as np
 
 from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.factors.known import spread_over_rows
 from lattice.core.scheduler.score.factors.moment import Moment, Spread
 from lattice.core.scheduler.tables.slots import Floats, Ints
 
 INTER_NODE = 0.7  # what the span over groups counts for work on several nodes
 INTRA_NODE_FITNESS = 1.0
 CONGESTED = 0.5  # what a network that is congested all the time takes from the span over groups
+IDLE = 0.5  # what is left of the whole for work that leaves its GPUs idle: a good place serves others better
+BUSY_FROM = 0.5  # GPUs that are used this much count as busy
 # What the links between GPUs count for inside a node; the rest is the memory near to them.
 LINKS_UNKNOWN, LINKS_OF_GPU_WORK, LINKS_OF_CPU_WORK = 0.5, 0.7, 0.3
 MAX_CPUS_PER_GPU = 16  # of work that counts as GPU work
@@ -27,7 +30,16 @@ def topology(moment: Moment) -> Floats:
         if moment.snapshot.signals.congestion:
             between[between < 1.0] *= 1.0 - CONGESTED * moment.snapshot.signals.congestion
         fitness[spread.rows] = INTER_NODE * between + (1.0 - INTER_NODE) * inside
+    if moment.snapshot.signals.gpu_use:
+        fitness *= worth_of_use(moment)
     return fitness
+
+
+def worth_of_use(moment: Moment) -> Floats:
+    """1 for work that keeps its GPUs busy, or of which that is not known."""
+    use = spread_over_rows(moment, moment.snapshot.signals.gpu_use, 1.0)
+    worth: Floats = IDLE + (1.0 - IDLE) * (use / BUSY_FROM).clip(0.0, 1.0)
+    return worth
 
 
 def intra_node_fitness(moment: Moment) -> Floats:
