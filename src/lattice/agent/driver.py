@@ -192,7 +192,7 @@ class Driver:
         self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
         listed = {record.key for record in listing.runs}
         shim_id = shim_client.identity(self._settings.state_dir, listing)
-        await undo_unstarted(self._hooks, self._folders, listed)
+        await undo_unstarted(self._hooks, self._folders, listed, shim_id)
         self.state = recall(self._folders, listed, shim_id, self._settings.retention)
         if not self._devices.is_empty:
             for key in self.state.runs:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lattice.core.model.data.copies import USABLE_PERCENT, CopyPhase, folder_of
+from lattice.core.model.data.copies import MAX_TRIES, USABLE_PERCENT, CopyPhase, folder_of
 from lattice.mover.pace import Pace
 from lattice.mover.tier import HotTier
 from lattice.ports.data.sources import Listing, Source, SourceError
@@ -96,6 +96,8 @@ class CopyMaking:
         if not answer.go_on:
             if answer.reason.startswith(("the hot tier", "copies of tenant")):
                 self._say(CopyPhase.FULL, reason=answer.reason)
+            elif denied and not readers:  # nodes may wait for the rest since the mover before this one was lost
+                self._tier.note_failure(name, MAX_TRIES, next(iter(denied.values())))
             return
         if why := source.restoring(listing):
             self._say(CopyPhase.FULL, reason=why)  # looked at again after the pause

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,10 +12,16 @@ import pytest
 
 from lattice.agent.containers.holder import Held
 from lattice.agent.driver import Driver
+from lattice.agent.hooks.protocol import Launch
+from lattice.agent.hooks.record import write_record
+from lattice.agent.hooks.stage_out import StageOutHook
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
+from lattice.agent.runs.folders import RunFolders
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import SHIM_SOCKET
+from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder
+from lattice.ports.nodes.data import StageOutOrder
 from tests.integration.agent.agent_rig import cluster, until
 from tests.unit.agent.test_launch import own_policy
 
@@ -61,7 +68,7 @@ async def stub_of(state_dir: Path) -> AsyncIterator[StubShim]:
             connection.close()
 
 
-def driver_of(state_dir: Path) -> Driver:
+def driver_of(state_dir: Path, scratch_dir: Path | None = None) -> Driver:
     facts = NodeFacts(
         node_id="n1",
         address="",
@@ -76,7 +83,13 @@ def driver_of(state_dir: Path) -> Driver:
         agent_user="",
     )
     settings = Settings(
-        state_dir=state_dir, facts=facts, policy=own_policy(), retention=Retention(), output_limit=1, grace_s=1.0
+        state_dir=state_dir,
+        facts=facts,
+        policy=own_policy(),
+        retention=Retention(),
+        output_limit=1,
+        grace_s=1.0,
+        scratch_dir=scratch_dir,
     )
     return Driver(settings, None)
 
@@ -93,6 +106,36 @@ def test_a_container_whose_shim_died_before_it_answered_is_let_go(tmp_path: Path
             await until(lambda: "start" in stub.heard, "the request")
             stub.connections[0].close()
             await asyncio.wait_for(holder.wait(), 30)
+            driver.end_checks()
+            assert driver._shim is not None
+            driver._shim.close()
+
+    asyncio.run(scenario())
+
+
+def test_results_of_a_lost_run_do_not_keep_its_agent_from_the_servers(tmp_path: Path) -> None:
+    """Agent and shim died before the run had a record of its start. Its results go to a bucket, for which only a server can sign."""
+    scratch, owner = tmp_path / "scratch", (os.getuid(), os.getgid())
+    results = scratch / "7.1" / "out"
+    results.mkdir(parents=True)
+    (results / "file").write_text("result")
+    key = RunKey(*KEY)
+    out = StageOutOrder(source="out", target="s3://results/a7", grant="grant")
+    order = StartOrder(key=key, allocation_id="a7", argv=("true",), stage_out=(out,))
+    folder = RunFolders(tmp_path / "agent", reachable=False).create(order, owner, "a shim that is gone")
+    left: dict[str, str] = {}
+
+    async def scenario() -> None:
+        request: dict[str, object] = {"env": {}, "uid": owner[0], "gid": owner[1]}
+        await StageOutHook(scratch, "n1").prepare(Launch(order=order, request=request, leave=left.update))
+        write_record(folder, {"stage_out": left})
+        async with stub_of(tmp_path / "agent"):
+            driver = driver_of(tmp_path / "agent", scratch)
+            await asyncio.wait_for(driver.start(), 60)
+            run = driver.find_run(key)
+            assert run is not None
+            assert (run.phase, run.settled, run.end and run.end.cause) == (Phase.ENDED, False, EndCause.NODE)
+            assert (results / "file").exists()
             driver.end_checks()
             assert driver._shim is not None
             driver._shim.close()

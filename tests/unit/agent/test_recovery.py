@@ -73,6 +73,18 @@ def test_a_start_that_the_living_shim_never_heard_of_is_forgotten(folders: RunFo
     assert not folders.path(KEY).exists()
 
 
+def test_the_start_of_a_run_that_ended_without_an_agent_is_told_before_its_results_are_saved(
+    folders: RunFolders,
+) -> None:
+    write_status(accept(folders), {**ENDED, "started_boot_s": 4.0})
+    state = recall(folders, (), "same", Retention())
+    step(state, judge(state, (), {KEY: ShimRecord(phase="ended", cause="exit", exit_code=3).end()}, "lost"))
+    step(state, Connected())
+    greeting = Greeting(valid_runs=(KEY,), session=1, heartbeat_interval_s=1.0, down_after_s=9.0)
+    told = [each for each in step(state, Welcomed(greeting=greeting)) if isinstance(each, SendReport)]
+    assert [(each.report.phase, each.started_boot_s) for each in told] == [(Phase.RUNNING, 4.0)]
+
+
 def test_a_half_written_record_is_forgotten(folders: RunFolders) -> None:
     folder = accept(folders)
     (folder / "spec.json").write_text('{"shim_id": "o')

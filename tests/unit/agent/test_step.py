@@ -118,6 +118,30 @@ def test_the_end_is_reported_only_after_the_output_is_settled() -> None:
     assert step(state, OutputSettled(key=KEY, stored_bytes=1)) == [ended_report(EXITED)]
 
 
+def test_a_start_that_no_server_heard_of_is_told_while_results_are_still_being_saved() -> None:
+    """A server that knows nothing of it takes the run back, and starts it again elsewhere."""
+    state = running_state()
+    step(state, Disconnected())
+    step(state, RunEnded(key=KEY, end=EXITED))
+    step(state, Connected())
+    (told,) = reports(step(state, welcome(KEY)))
+    assert (told.phase, told.seq) == (Phase.RUNNING, 1)
+    assert reports(step(state, order())) == [told]
+    step(state, Acknowledged(key=KEY, seq=1))
+    assert reports(step(state, order())) == []
+    assert reports(step(state, tick(1000.0))) == []
+    (end,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
+    assert (end.phase, end.seq) == (Phase.ENDED, 2)
+
+
+def test_no_start_is_told_of_a_run_that_never_had_a_process() -> None:
+    state = ready_state()
+    step(state, order())
+    step(state, RunRefused(key=KEY, message="no account"))
+    assert reports(step(state, tick(1000.0))) == []
+    assert reports(step(state, order())) == []
+
+
 def test_output_that_could_not_be_stored_is_told_with_the_end() -> None:
     state = running_state()
     step(state, RunEnded(key=KEY, end=EXITED))
@@ -452,6 +476,7 @@ def test_results_are_given_up_only_when_that_is_asked_for_while_they_are_copied(
     state = ready_state()
     step(state, order())
     step(state, RunStarted(key=KEY, started_boot_s=5.0))
+    step(state, Acknowledged(key=KEY, seq=1))
     step(state, RunEnded(key=KEY, end=EXITED))
     assert state.unfinished == 1
     assert step(state, StopOrder(key=KEY, grace_s=5.0, why="cancelled")) == []

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from lattice.control.data.order import Watermarks, claimable, full_sentence, to_evict
 from lattice.control.data.staging import Staging, StagingSettings
 from lattice.core.machine.commands import (
@@ -18,6 +20,7 @@ from lattice.core.model.data.copies import Copy, CopyPhase, CopyState, key_of
 from lattice.core.model.site.tenants import Tenant
 from lattice.core.model.work.allocations import AllocationState, Request
 from lattice.ports.data.staging import MoverWork, Progress
+from lattice.ports.quorum.log import LogError
 from lattice.testing import scenario
 from tests.unit.control.world import World
 
@@ -34,7 +37,7 @@ class Tier:
         command = SubmitAllocation(
             name="work",
             user=fields.pop("user", "ada"),
-            account="ada",
+            account=fields.pop("account", "ada"),
             tenant=tenant,
             vcluster="default",
             request=Request(),
@@ -97,6 +100,40 @@ async def test_a_mover_claims_what_is_wanted_and_the_work_is_settled() -> None:
     assert tier.replica.state.allocations[number].state is AllocationState.PENDING
     assert tier.staging.readiness() == {number: 1.0}
     assert (tier.staging.moved_bytes, tier.staging.tier().movers) == (1000, 2)
+
+
+@scenario
+async def test_work_that_the_log_did_not_take_out_of_staging_is_taken_out_later() -> None:
+    tier = await made()
+    number = await tier.submit(A)
+    tier.clock.pass_s(0.001)
+    await tier.ask()
+    await tier.say(A, CopyPhase.SIZED, size=100, files=1, readers=("ada",))
+    await tier.say(A, CopyPhase.READY, size=100, files=1, version="v")
+    tier.replica.failure = LogError("it takes nothing")
+    with pytest.raises(LogError):
+        await tier.staging.settle()
+    assert tier.replica.state.allocations[number].state is AllocationState.STAGING
+    assert await tier.staging.settle() == 1
+    assert tier.replica.state.allocations[number].state is AllocationState.PENDING
+
+
+@scenario
+async def test_a_copy_that_nodes_wait_for_is_continued_for_those_whose_work_is_there() -> None:
+    """Else one whose user may not read the source would end it for all."""
+    tier = await made(silent_s=10.0)
+    number = await tier.submit(A)
+    tier.clock.pass_s(0.001)
+    await tier.ask("m1")
+    await tier.say(A, CopyPhase.SIZED, size=100, files=1, readers=("ada",))
+    await tier.say(A, CopyPhase.USABLE)
+    assert await tier.staging.settle() == 1
+    assert tier.replica.state.allocations[number].data[0].generation == 1
+    await tier.submit(A, user="bob", account="bob")
+    tier.clock.pass_s(11)
+    await tier.staging._release_lost()
+    ((_, accounts),) = (await tier.ask("m2")).claimed
+    assert accounts == ("ada", "bob")
 
 
 @scenario

@@ -17,7 +17,13 @@ import msgspec
 
 from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out, strangers
 from lattice.agent.machine.probes import addressed
-from lattice.agent.machine.reports import ended_report, restarting_report, running_report, with_former_use
+from lattice.agent.machine.reports import (
+    closing_report,
+    ended_report,
+    restarting_report,
+    running_report,
+    with_former_use,
+)
 from lattice.agent.machine.restarts import Again, again, given_up
 from lattice.agent.machine.retention import pruned
 from lattice.agent.machine.state import (
@@ -580,9 +586,10 @@ def _report(state: AgentState, key: RunKey, *, is_asked: bool = False) -> Instru
                 return []
             report = SendReport(report=running_report(run), started_boot_s=run.started_boot_s)
         case Phase.ENDED:
-            if not run.settled or run.end is None:
+            closing = closing_report(run)
+            if closing is None:
                 return []
-            report = SendReport(report=ended_report(run.key, run.end, run))
+            report = closing
         case _:
             assert_never(run.phase)
     _change(state, key, sent_s=state.now_s)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from lattice.agent.machine.state import End, Run
+from lattice.agent.machine.state import End, Run, SendReport
 from lattice.core.model.work.usage import total_usage
 from lattice.ports.nodes.agents import Phase, Report, RunKey
 
@@ -26,6 +26,20 @@ def running_report(run: Run) -> Report:
     """Of a service also how the attempt before ended: the report of that may never have reached a server."""
     last = {} if run.last is None else {name: getattr(run.last, name) for name in _TOLD_OF_LAST}
     return _told(run, Phase.RUNNING, run.running_seq, {**last, "ports": run.ports})
+
+
+def closing_report(run: Run) -> SendReport | None:
+    """Of a run without a process: its end once all of it is saved, before that its start, where no server knows of it.
+
+    Results may take long, and a run that is not known to have started is taken back, and started again, meanwhile.
+    """
+    if run.end is None:
+        return None
+    if run.settled:
+        return SendReport(report=ended_report(run.key, run.end, run))
+    if run.started_boot_s and run.acknowledged_seq < run.running_seq:
+        return SendReport(report=running_report(run), started_boot_s=run.started_boot_s)
+    return None
 
 
 def _told(run: Run, phase: Phase, seq: int, more: dict[str, Any]) -> Report:

@@ -34,7 +34,7 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
     for found in folders.found():
         folders.clear_drafts(found.key, shim_lives=found.shim_id == shim_id)
         run = _recalled(found, folders)
-        if found.status is None and found.key not in listed and found.shim_id in (shim_id, ""):
+        if never_started(found, listed, shim_id):
             if run.order is not None and run.attempt > 1 and found.acknowledged_wall_s is None:
                 _recall_resting(state, run)
             else:
@@ -50,6 +50,11 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
         state.kept[run.key] = run
         state.kept_bytes += run.stored_bytes
     return state
+
+
+def never_started(found: FoundRun, listed: Collection[RunKey], shim_id: str) -> bool:
+    """Whether the folder stands for a start that this shim, which knows the runs `listed`, was never asked for."""
+    return found.status is None and found.key not in listed and found.shim_id in (shim_id, "")
 
 
 def _recall_resting(state: AgentState, run: Run) -> None:
@@ -72,6 +77,7 @@ def _recalled(found: FoundRun, folders: RunFolders) -> Run:
             phase=Phase.STARTING,
             allocation_id=allocation_id,
             launched=True,
+            started_boot_s=found.status.started_boot_s if found.status and found.status.phase == ENDED else 0.0,
             fence=found.order.fence if found.order else False,
             summary=found.order.summary if found.order else False,
             epoch=epoch,

@@ -30,7 +30,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.machine.rules.data.staging import is_settled
-from lattice.core.model.data.copies import MAX_READERS, Copy, CopyPhase, CopyState
+from lattice.core.model.data.copies import MAX_READERS, Copy, CopyPhase, CopyState, DataUse
 from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation
 from lattice.ports.clock import Clock
@@ -164,8 +164,10 @@ class Staging:
         return taken
 
     def _accounts(self, copy: Copy) -> tuple[str, ...]:
-        state = self._replica.state
-        waiting = (head.account for head in heads_of(state, copy.key) if head.number in state.staging.waiting)
+        """Of work that waits for the copy: in Staging, or on nodes since it was usable and its mover was lost."""
+        state, coming = self._replica.state, DataUse(copy.key, copy.next_generation)
+        heads = heads_of(state, copy.key)
+        waiting = (head.account for head in heads if head.number in state.staging.waiting or coming in head.data)
         asked = (copy.asked_by,) if copy.asked_by else ()
         return tuple(dict.fromkeys((*asked, *waiting)))[:MAX_READERS]
 
@@ -326,9 +328,13 @@ class Staging:
                 head = group.template if group is not None else state.allocations.get(number)
                 if head is not None and is_settled(state, head):
                     ready.append(number)
-                del left[number]  # one that failed stays for the next turn
+                else:
+                    del left[number]  # one that failed stays for the next turn, as does all that the log did not take
         for place in range(0, len(ready), BATCH):
-            await self._replica.propose(SettleData(numbers=tuple(ready[place : place + BATCH])), actor=ACTOR)
+            batch = ready[place : place + BATCH]
+            await self._replica.propose(SettleData(numbers=tuple(batch)), actor=ACTOR)
+            for number in batch:
+                del left[number]
         return len(ready)
 
     async def _release_lost(self) -> None:
