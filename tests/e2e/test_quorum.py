@@ -206,6 +206,12 @@ PAGE = (
 )
 
 
+def answer_of(address: str) -> int | None:
+    """None while no server leads."""
+    status = httpx.get(address, timeout=20).status_code
+    return None if status in (502, 503) else status
+
+
 def test_pages_and_forwards_are_served_by_every_server_and_sessions_outlive_the_leader(servers: LocalCluster) -> None:
     submitted = servers.submit([sys.executable, "-c", PAGE], expose=[{"name": "web", "port": 0}])
     alloc = str(submitted["id"])
@@ -219,8 +225,11 @@ def test_pages_and_forwards_are_served_by_every_server_and_sessions_outlive_the_
     page = f"{opened.partition('/proxy/')[0]}/proxy/{alloc}/web/"
     assert httpx.get(page, headers=session).status_code == 200
     successor = next(name for name in servers.urls if name != former)
+    unused = servers.cli("open", alloc, "web").stdout.split()[-1]
     servers.cli("admin", "raft", "transfer-leader", successor)
     eventually(lambda: servers.leader() == successor, "the next leader")
+    tries = [eventually(partial(answer_of, each), "an answer of the next leader") for each in (opened, unused, unused)]
+    assert tries == [403, 303, 403], "a ticket is good once, whoever led when it was made or used"
     eventually(lambda: httpx.get(page, headers=session, timeout=20).status_code == 200, "the page, by a follower")
     token = {"Authorization": f"Bearer {servers.token}"}
     with httpx.Client(timeout=20) as browser:

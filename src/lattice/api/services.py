@@ -91,7 +91,7 @@ class Services:
     # Whether the instance on a node is ready; None = it has no probe, so it is as soon as it runs.
     ready: Callable[[Allocation, str], bool | None] = lambda allocation, node: None
     web_links: WebLinks | None = None  # None where the web page is switched off
-    tickets: Tickets = field(default_factory=lambda: Tickets(time.monotonic))
+    tickets: Tickets = field(default_factory=lambda: Tickets(time.time))
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthService | None = None  # None on a server that follows
     upgrading: UpgradeService | None = None  # None on a server that follows

@@ -1,10 +1,14 @@
 """Ports over REST: who may ask for which, and what the refusals say."""
 
+import asyncio
+
 import pytest
 
-from lattice.api.gateway.tickets import Grant
+from lattice.api.gateway.tickets import TICKET_S, Grant, Tickets
 from lattice.api.gateway.work import Address, Refused
 from lattice.api.pages.work import PortWork
+from lattice.core.machine.commands import AddAuditKey
+from lattice.core.model.site.audit import AuditKey, key_id
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.tunnels import ListeningPort, Tunnel, TunnelRefused
 from tests.integration.api.world import World, in_world
@@ -107,9 +111,9 @@ async def test_a_session_of_the_gateway_ends_with_the_work(world: World) -> None
     answer = await world.call("POST", f"/allocations/{name}/open", {"port": "8888"})
     ticket, prefix = answer.json()["url"].rpartition("=")[2], f"/proxy/{name}/8888"
     work = PortWork(world.services)
-    redeemed = work.tickets.redeem(ticket, prefix)
-    assert redeemed is not None
-    grant = work.tickets.session(redeemed[0], prefix)
+    found = work.tickets.ticket(ticket, prefix)
+    assert found is not None
+    grant = work.tickets.session(work.tickets.begin(found.grant), prefix)
     assert grant is not None
     assert work.is_token(world.token("alice"))
     assert not work.is_token("word")
@@ -117,6 +121,46 @@ async def test_a_session_of_the_gateway_ends_with_the_work(world: World) -> None
         with pytest.raises(Refused, match=told):
             await work.connect(grant, is_safe=True, is_again=False)
         await world.call("DELETE", f"/allocations/{name}")
+
+
+@in_world
+async def test_a_ticket_is_used_once_under_whichever_leader_and_its_use_is_recorded(world: World) -> None:
+    name = await running(world)
+    world.services.proxy_url = "https://gate"
+    await world.do(AddAuditKey(key=AuditKey(id=key_id("ab" * 32), public="ab" * 32, server="s1")))
+    world.services.tickets = Tickets(lambda: world.clock.ms / 1000, b"secret of the cluster")
+    prefix, found = f"/proxy/{name}/8888", []
+    for _ in range(3):
+        answer = await world.call("POST", f"/allocations/{name}/open", {"port": "8888"})
+        found.append(world.services.tickets.ticket(answer.json()["url"].rpartition("=")[2], prefix))
+    first, both, _ = found
+    assert first is not None
+    assert both is not None
+    work = PortWork(world.services)
+    assert await work.use_up(first, "10.0.0.1")
+    assert sorted(await asyncio.gather(work.use_up(both, "10.0.0.1"), work.use_up(both, "10.0.0.2"))) == [False, True]
+    world.clock.ms += int(TICKET_S * 1000)  # as long as it could be good
+    next_leader = PortWork(world.services)
+    assert [await next_leader.use_up(each, "10.0.0.1") for each in (first, both)] == [False, False]
+    opened = [each.entry for each in world.state.audit.entries.values() if each.entry.kind == "page.open"]
+    assert len(opened) == 2
+    entry = opened[0]
+    told = entry.actor, entry.subject, entry.user, entry.tenant, entry.nodes, entry.detail
+    assert told == ("alice", name, "alice", "default", ("n1",), "port 8888 from 10.0.0.1")
+
+
+@in_world
+async def test_a_ticket_whose_use_cannot_be_recorded_opens_nothing(world: World) -> None:
+    tickets = Tickets(lambda: 0.0)
+    grant = Grant(user="alice", prefix="/proxy/services/web", port="web", tenant="default")
+    found = tickets.ticket(tickets.issue(grant), grant.prefix)
+    assert found is not None
+    assert not await PortWork(world.services).use_up(found, "10.0.0.1"), "no chain to record it in"
+    await world.replica.stop()
+    other = tickets.ticket(tickets.issue(grant), grant.prefix)
+    assert other is not None
+    with pytest.raises(Refused, match="could not be recorded"):
+        await PortWork(world.services).use_up(other, "10.0.0.1")
 
 
 @in_world

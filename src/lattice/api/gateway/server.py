@@ -160,8 +160,7 @@ class Gateway:
             return grant, False
         authorization = head.one("authorization")
         if authorization:
-            peer = writer.get_extra_info("peername") or ("",)
-            return await work.authorized(authorization, head.one(TENANT), address, str(peer[0])), True
+            return await work.authorized(authorization, head.one(TENANT), address, _source(writer)), True
         raise Refused(401, f"no session for this page, or it has ended; {_AGAIN}, or send a token")
 
     async def _redeem(
@@ -174,15 +173,24 @@ class Gateway:
         query: str,
         writer: Writer,
     ) -> None:
-        redeemed = work.tickets.redeem(ticket, address.prefix)
-        if redeemed is None:
-            raise Refused(403, f"this ticket was used already, or has expired; {_AGAIN}")
-        session, grant = redeemed
+        found = work.tickets.ticket(ticket, address.prefix)
+        if found is None:
+            raise Refused(403, f"this ticket has expired, or is not for this page; {_AGAIN}")
+        grant = found.grant
         _check_host(work, head, grant)
+        if not await work.use_up(found, _source(writer)):
+            raise Refused(403, f"this ticket was used already; {_AGAIN}")
+        session = work.tickets.begin(grant)
         left = "&".join(each for each in query.split("&") if not each.startswith(f"{TICKET}="))
         secure = "; Secure" if self.scheme == "https" else ""
         cookie = f"{COOKIE}={session}; Path={grant.prefix}/; Max-Age={grant.life_s:.0f}; HttpOnly; SameSite=Lax{secure}"
         await _redirect(writer, f"{grant.prefix}{path or '/'}{f'?{left}' if left else ''}", f"Set-Cookie: {cookie}")
+
+
+def _source(writer: Writer) -> str:
+    """The caller's address."""
+    peer = writer.get_extra_info("peername") or ("",)
+    return str(peer[0])
 
 
 def _has_token(work: Work, head: RequestHead) -> bool:

@@ -1,24 +1,25 @@
 """Tickets that are good once and soon, and the sessions that they are exchanged for.
 
-Tickets are in the memory of the leader that gave them. A session is signed with the cluster's secret and kept by the browser alone, so that the
-next leader knows it; what it allows is judged by the state of each request.
+Both are signed with the cluster's secret and kept by the browser alone, so that the next leader knows them. That a ticket was used is in the log
+(`Work.use_up`). What a session allows is judged by the state of each request.
 """
 
 import hashlib
 import hmac
 import secrets
-import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 TICKET_S = 60.0
 SESSION_S = 12 * 3600.0
 SHARED_SESSION_S = 3600.0
-MAX_TICKETS = 10_000
-MAX_SESSION = 2_048  # characters
+MAX_TEXT = 2_048  # characters of a ticket or session
 SERVICES = "services"
 
 
@@ -61,56 +62,68 @@ def service_prefix(name: str) -> str:
     return f"/proxy/{SERVICES}/{name}"
 
 
-_decoder = msgspec.json.Decoder(tuple[float, Grant])
+class Ticket(NamedTuple):
+    """A ticket that is good, unless it was used: `code` is its own, and what is noted when it is used."""
+
+    until_s: float
+    code: str
+    grant: Grant
+
+
+class _Session(NamedTuple):
+    until_s: float
+    grant: Grant
 
 
 class Tickets:
-    """`now_s` is a clock that never goes back, `wall_s` one that all servers share; `secret` is the cluster's own."""
+    """`now_s` is the log's time, which never goes back from one leader to the next; `secret` is the cluster's own."""
 
-    def __init__(
-        self, now_s: Callable[[], float], secret: bytes = b"", wall_s: Callable[[], float] = time.time
-    ) -> None:
-        self._now_s, self._wall_s = now_s, wall_s
-        self._secret = hmac.digest(secret, b"gateway session", "sha256") if secret else secrets.token_bytes(32)
-        self._tickets: dict[str, tuple[float, Grant]] = {}
+    def __init__(self, now_s: Callable[[], float], secret: bytes = b"") -> None:
+        self._now_s = now_s
+        secret = secret or secrets.token_bytes(32)
+        self._tickets = _Signing(hmac.digest(secret, b"gateway ticket", "sha256"), Ticket)
+        self._sessions = _Signing(hmac.digest(secret, b"gateway session", "sha256"), _Session)
 
     def issue(self, grant: Grant) -> str:
-        return self._put(self._tickets, grant, TICKET_S, MAX_TICKETS)
+        return self._tickets.sign(Ticket(self._now_s() + TICKET_S, secrets.token_urlsafe(16), grant))
 
-    def redeem(self, ticket: str, prefix: str) -> tuple[str, Grant] | None:
-        """A session for the ticket, which is used up by it, whatever happens; None when it is no good there."""
-        found = self._tickets.pop(ticket, None)
-        if found is None or found[0] <= self._now_s() or found[1].prefix != prefix:
-            return None
-        return self._signed(found[1]), found[1]
+    def ticket(self, text: str, prefix: str) -> Ticket | None:
+        """What a ticket says, which may have been used already; None for one that has ended or is another address's."""
+        found = self._tickets.read(text)
+        return found if found is not None and self._is_good(found, prefix) else None
+
+    def begin(self, grant: Grant) -> str:
+        """A session."""
+        return self._sessions.sign(_Session(self._now_s() + grant.life_s, grant))
 
     def session(self, text: str, prefix: str) -> Grant | None:
         """What a session allows at this address; None for one that has ended or is another address's."""
-        if not text:
-            return None
-        body, _, code = text.partition(".")
-        if len(text) > MAX_SESSION or not hmac.compare_digest(self._code(body).encode(), code.encode()):
-            return None
-        try:
-            until_s, grant = _decoder.decode(urlsafe_b64decode(body))
-        except (ValueError, msgspec.DecodeError):
-            return None
-        return grant if grant.prefix == prefix and until_s > self._wall_s() else None
+        found = self._sessions.read(text)
+        return found.grant if found is not None and self._is_good(found, prefix) else None
 
-    def _signed(self, grant: Grant) -> str:
-        body = urlsafe_b64encode(msgspec.json.encode((self._wall_s() + grant.life_s, grant))).decode()
+    def _is_good(self, found: Ticket | _Session, prefix: str) -> bool:
+        return found.grant.prefix == prefix and found.until_s > self._now_s()
+
+
+class _Signing(Generic[T]):
+    """Records as text that only this cluster can have written."""
+
+    def __init__(self, key: bytes, kind: type[T]) -> None:
+        self._key = key
+        self._decoder = msgspec.json.Decoder(kind)
+
+    def sign(self, record: T) -> str:
+        body = urlsafe_b64encode(msgspec.json.encode(record)).decode()
         return f"{body}.{self._code(body)}"
 
+    def read(self, text: str) -> T | None:
+        body, _, code = text.partition(".")
+        if len(text) > MAX_TEXT or not hmac.compare_digest(self._code(body).encode(), code.encode()):
+            return None
+        try:
+            return self._decoder.decode(urlsafe_b64decode(body))
+        except (ValueError, msgspec.DecodeError):
+            return None
+
     def _code(self, body: str) -> str:
-        return hmac.digest(self._secret, body.encode(), "sha256").hex()
-
-    def clear(self) -> None:
-        self._tickets.clear()
-
-    def _put(self, kept: dict[str, tuple[float, Grant]], grant: Grant, life_s: float, most: int) -> str:
-        now_s = self._now_s()
-        while kept and (len(kept) >= most or next(iter(kept.values()))[0] <= now_s):
-            del kept[next(iter(kept))]
-        text = secrets.token_urlsafe(32)
-        kept[text] = now_s + life_s, grant
-        return text
+        return hmac.digest(self._key, body.encode(), "sha256").hex()

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from lattice.api.gateway.tickets import SERVICES, Grant, Tickets, port_prefix, service_prefix
+from lattice.api.gateway.tickets import SERVICES, Grant, Ticket, Tickets, port_prefix, service_prefix
 from lattice.core.model.work.exposure import is_label
 from lattice.ports.nodes.tunnels import Tunnel
 
@@ -49,6 +49,10 @@ class Work(Protocol):
 
     async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
         """What the bearer of a token may reach at the address. Raises Refused."""
+        ...
+
+    async def use_up(self, ticket: Ticket, source: str) -> bool:
+        """Whether the ticket had not been used before, whichever server led; it has been now. Raises Refused."""
         ...
 
     async def connect(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:

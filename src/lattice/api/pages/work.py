@@ -9,16 +9,21 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.gateway.kept import KEPT_S, KeptTunnels
 from lattice.api.gateway.spreading import Spreading
-from lattice.api.gateway.tickets import Grant
+from lattice.api.gateway.tickets import Grant, Ticket
 from lattice.api.gateway.work import Address, Link, Refused
 from lattice.api.running.sharing import is_open, is_still_shared, may_reach, port_on, serving_node, wanted_port
 from lattice.api.services import Services
+from lattice.core.machine.commands import RecordAudit
+from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.parts.services import Endpoint, ServiceKey, endpoints_of
-from lattice.core.model.ids import parse_allocation_id
+from lattice.core.model.ids import allocation_id, parse_allocation_id
+from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.exposure import find_exposed
 from lattice.ports.nodes.agents import RunKey
 from lattice.ports.nodes.tunnels import Tunnel, TunnelRefused
+from lattice.ports.quorum.log import LogError
+from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Identity, Unauthenticated
 
 # A request that cannot be repeated takes a connection that was used this recently, and makes one otherwise.
@@ -120,6 +125,34 @@ class PortWork:
             raise Refused(404, f"nothing that you may reach is at {address.prefix}")
         is_own = running[0].user == identity.user
         return Grant(user=identity.user, prefix=address.prefix, port=address.port, tenant=tenant, is_own=is_own)
+
+    async def use_up(self, ticket: Ticket, source: str) -> bool:
+        """The log remembers command ids for longer than a ticket is good, and later leaders read it.
+
+        No request of a user has this id: theirs contain a slash.
+        """
+        replica, grant, command_id = self._services.replica, ticket.grant, f"ticket:{ticket.code}"
+        if command_id in replica.state.recent:
+            return False
+        used = RecordAudit(notes=(self._opening(grant, source),))
+        try:
+            done = await replica.propose(used, actor=grant.user, command_id=command_id)
+        except (LogError, ReplicaStopped) as error:
+            raise Refused(503, f"the use of the ticket could not be recorded ({error}); run `lattice open` again") from None
+        return isinstance(done, Accepted) and not done.repeated
+
+    def _opening(self, grant: Grant, source: str) -> AuditNote:
+        allocation = self._services.replica.state.allocations.get(grant.number)
+        return AuditNote(
+            kind="page.open",
+            actor=grant.user,
+            subject=allocation_id(grant.number) if grant.number else grant.port,
+            user="" if allocation is None else allocation.user,
+            tenant=grant.tenant,
+            allocation=grant.number,
+            nodes=() if allocation is None else allocation.nodes,
+            detail=f"port {grant.port} from {source}" if grant.number else f"service from {source}",
+        )
 
     async def connect(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Link:
         if grant.number:

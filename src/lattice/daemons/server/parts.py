@@ -121,7 +121,8 @@ class ServerParts:
         self._debug_flags = DebugFlags(self.replica)
         self.loops: Loops | None = None
         self.services: Services | None = None
-        self._tickets = Tickets(time.monotonic, secret)  # sessions of the gateway are known to every server
+        # Tickets and sessions of the gateway are known to every server.
+        self._tickets = Tickets(lambda: self.replica.clock.now_ms() / 1000, secret)
         self._pages: PortWork | None = None  # the way from the gateway to the work, while this server leads
 
     @cached_property

@@ -132,25 +132,29 @@ def test_the_end_of_a_body_is_found_however_it_is_cut(step: int) -> None:
             BodyReader(Body(is_chunked=True)).take(bad)
 
 
-def test_tickets_are_good_once_soon_and_at_their_own_address() -> None:
-    now = [0.0]
-    tickets = Tickets(lambda: now[0], b"secret", lambda: now[0])
+def test_tickets_and_sessions_are_good_soon_at_their_own_address_and_at_every_server() -> None:
+    now = [1000.0]
+    tickets, next_leader = Tickets(lambda: now[0], b"secret"), Tickets(lambda: now[0], b"secret")
+    stranger = Tickets(lambda: now[0], b"other")
     grant = Grant(user="ada", number=17, prefix="/proxy/a17/80", port="80", node="n1")
-    redeemed = tickets.redeem(ticket := tickets.issue(grant), "/proxy/a17/80")
-    assert redeemed is not None
-    session = redeemed[0]
-    assert redeemed[1] == grant
-    assert tickets.redeem(ticket, "/proxy/a17/80") is None
-    assert tickets.redeem(other := tickets.issue(grant), "/proxy/a18/80") is None
-    assert tickets.redeem(other, "/proxy/a17/80") is None  # tried at a wrong address, it is used up
-    late = tickets.issue(grant)
-    now[0] = TICKET_S
-    assert tickets.redeem(late, "/proxy/a17/80") is None
-    assert tickets.session(session, "/proxy/a17/80") == grant
+    texts = tickets.issue(grant), tickets.issue(grant)
+    found = [tickets.ticket(text, "/proxy/a17/80") for text in texts]
+    assert [None if each is None else each.grant for each in found] == [grant, grant]
+    assert len({each.code for each in found if each is not None}) == 2
+    assert next_leader.ticket(texts[0], "/proxy/a17/80") == found[0]
+    session = tickets.begin(grant)
+    assert next_leader.session(session, "/proxy/a17/80") == grant
+    for text in (texts[0], session, "", ".", "x.y", f"{texts[0]}0", f"A{texts[0]}", "A" * 5000):
+        assert stranger.ticket(text, "/proxy/a17/80") is None
+        assert stranger.session(text, "/proxy/a17/80") is None
+        if text != texts[0]:
+            assert tickets.ticket(text, "/proxy/a17/80") is None, "a session is no ticket"
+        if text != session:
+            assert tickets.session(text, "/proxy/a17/80") is None, "a ticket is no session"
+    assert tickets.ticket(texts[0], "/proxy/a18/80") is None
     assert tickets.session(session, "/proxy/a17/81") is None
-    assert tickets.session(ticket, "/proxy/a17/80") is None
-    assert tickets.session("", "/proxy/a17/80") is None
-    assert Tickets(lambda: 0.0, b"secret", lambda: now[0]).session(session, "/proxy/a17/80") == grant, "the next leader"
-    assert Tickets(lambda: 0.0, b"other", lambda: now[0]).session(session, "/proxy/a17/80") is None
-    now[0] = SESSION_S
+    now[0] += TICKET_S
+    assert tickets.ticket(texts[0], "/proxy/a17/80") is None
+    assert tickets.session(session, "/proxy/a17/80") == grant
+    now[0] += SESSION_S
     assert tickets.session(session, "/proxy/a17/80") is None

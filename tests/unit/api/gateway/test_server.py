@@ -5,7 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from lattice.api.gateway.server import Gateway
-from lattice.api.gateway.tickets import Grant, Tickets
+from lattice.api.gateway.tickets import Grant, Ticket, Tickets
 from lattice.api.gateway.work import Address, Refused
 from lattice.ports.nodes.tunnels import TunnelBroken
 
@@ -60,6 +60,7 @@ class Site:
         self.kept = 0  # connections that could have carried another request
         self.tried: list[tuple[bool, bool]] = []
         self.tickets = Tickets(lambda: 0.0)
+        self.used: list[str] = []
         self.seen: list[bytes] = []
         self.port = 0
         self.is_gone = False
@@ -68,6 +69,10 @@ class Site:
         if authorization != "Bearer OURS":
             raise Refused(401, "a token is needed")
         return Grant(user="bob", number=17, prefix=address.prefix, port=address.port, is_own=False)
+
+    async def use_up(self, ticket: Ticket, source: str) -> bool:
+        self.used.append(ticket.code)
+        return self.used.count(ticket.code) == 1
 
     async def connect(self, grant: Grant, *, is_safe: bool, is_again: bool) -> Connection:
         self.tried.append((is_safe, is_again))
@@ -188,6 +193,12 @@ def test_strangers_are_turned_away() -> None:
         page = f"GET {GRANT.prefix}/ HTTP/1.1"
         assert " 401 " in await browser.ask(page)
         assert " 403 " in await browser.ask(f"GET {GRANT.prefix}/?lattice-ticket=guessed HTTP/1.1")
+        mine = f"GET {GRANT.prefix}/?lattice-ticket={browser.site.tickets.issue(GRANT)} HTTP/1.1"
+        assert " 403 " in await browser.ask(mine.replace("/a17/", "/a18/"))
+        assert not browser.site.used  # at a wrong address it is not used up
+        assert "Set-Cookie: " in await browser.ask(mine)
+        again = await browser.ask(mine)
+        assert (" 403 " in again, "used already" in again, "Set-Cookie: " in again) == (True, True, False)
         assert " 404 " in await browser.ask("GET /other HTTP/1.1")
         assert " 400 " in await browser.ask("GET / HTTP/9")
         assert " 400 " in await browser.ask(page, "Content-Length: 1", "Transfer-Encoding: chunked")
