@@ -7,6 +7,7 @@ import pytest
 from lattice.core.machine.commands import ConfirmNode, RegisterNode, ReportCheckpoint, SetSetting
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.work.checkpoints import CheckpointPhase
+from tests.integration.api.test_watching import OneTerminal
 from tests.integration.api.world import World, in_world
 
 SIGNAL = {"protocol": "signal"}
@@ -43,6 +44,24 @@ async def written(world: World) -> dict[str, Any]:
     assert (answer.status, answer.json()["state"]) == (202, "writing")
     await say(world, made["number"], "done", "sealed")
     return made
+
+
+@in_world
+async def test_no_terminal_is_opened_while_a_checkpoint_is_written_and_open_ones_are_found(world: World) -> None:
+    made = await asked(world)
+    desk = OneTerminal()
+    world.services.steps = desk
+    path = f"/allocations/{made['id']}"
+    assert (await world.call("POST", f"{path}/attach", {"request_id": "before"})).status == 201
+    desk.names = [desk.asked[0].launch_id, "x"]
+    await world.call("POST", f"{path}/checkpoint")
+    refused = await world.call("POST", f"{path}/attach", {"request_id": "late"})
+    assert (refused.status, refused.error["current"]) == (409, "Checkpointing")
+    assert "being checkpointed: no terminal can be opened" in refused.error["message"]
+    assert f"lattice watch {made['id']}" in refused.error["hint"]
+    assert (await world.call("POST", f"{path}/attach", {"request_id": "before"})).status == 201, "its answer was lost"
+    await say(world, made["number"], "done", "sealed")
+    assert (await world.call("POST", f"{path}/attach", {"request_id": "late"})).status == 201
 
 
 @in_world

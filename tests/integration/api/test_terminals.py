@@ -1,5 +1,9 @@
 """Terminals over REST: who may open one where, and what is refused with which words."""
 
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+
 import pytest
 from msgspec.structs import replace
 
@@ -8,7 +12,10 @@ from lattice.api.errors import ApiError
 from lattice.api.operations.work.steps import check_steers
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import SENSITIVE
+from lattice.ports.nodes.agents import OutputPiece
 from lattice.ports.nodes.steps import StepView
+from lattice.wire.agents.journals import RECORD
+from tests.integration.api.test_watching import OneTerminal
 from tests.integration.api.world import World, in_world
 
 
@@ -59,6 +66,40 @@ async def test_work_that_waits_or_has_ended_has_no_terminals(world: World) -> No
     await world.call("DELETE", f"/allocations/{name}")
     answer = await world.call("POST", f"/allocations/{name}/attach", {})
     assert (answer.status, answer.error["current"]) == (409, "Cancelled")
+
+
+class Overtaken(OneTerminal):
+    """Its node has dropped what a follower needs: it wrote faster than that one read."""
+
+    async def read(
+        self, node: str, number: int, run: int, step: int, *, offset: int, follow: bool = True
+    ) -> AsyncIterator[OutputPiece]:
+        late = RECORD.pack(1, 0, 4) + b"late"
+        if offset == 0:
+            yield OutputPiece(offset=0, data=RECORD.pack(1, 0, 5) + b"early")
+            yield OutputPiece(offset=70_000, data=RECORD.pack(1, 0, 4) + b"lost")
+        elif offset < 0:
+            yield OutputPiece(offset=90_000, data=late)
+        else:
+            yield OutputPiece(offset=offset, data=RECORD.pack(1, 0, 4) + b"next")
+        if follow:
+            await asyncio.Event().wait()
+
+
+@in_world
+async def test_a_client_that_is_too_slow_is_moved_ahead_and_sees_the_screen_as_it_is_then(world: World) -> None:
+    name = await submitted(world)
+    await world.start_run(int(name[1:]))
+    world.services.steps = Overtaken()
+    stream = await world.open(f"/allocations/{name}/steps/0/stream")
+    events = [event for _ in range(4) if (event := await stream.next()) is not None]
+    await stream.close()
+    assert [event.event for event in events] == ["step", "", "screen", ""]
+    early, screen, following = (base64.b64decode(event.data["data"]) for event in events[1:])
+    assert b"early" in early
+    assert (b"late" in screen, b"lost" in screen) == (True, False)
+    assert b"next" in following
+    assert events[2].data["next"] == 90_000 + RECORD.size + 4
 
 
 @in_world

@@ -23,6 +23,7 @@ class OneTerminal(Desk):
     def __init__(self) -> None:
         super().__init__()
         self.fed = 0
+        self.names = ["terminal-x", "x"]  # of the launches
         self.is_over = False
 
     def live(self, number: int) -> tuple[StepView, ...]:
@@ -31,7 +32,7 @@ class OneTerminal(Desk):
                 number=number,
                 run=1,
                 step=step,
-                launch_id="terminal-x" if step == 0 else "x",
+                launch_id=self.names[step],
                 name="bash",
                 layout=Layout(nodes=("n1",), counts=(1,)),
                 tasks=1,

@@ -14,7 +14,7 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.layout import TaskRequest
 from lattice.core.model.work.steps import TERMINAL
-from lattice.ports.nodes.steps import LaunchRequest, StepRefused, TerminalOrder
+from lattice.ports.nodes.steps import LaunchRequest, StepRefused, StepService, TerminalOrder
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
@@ -64,8 +64,10 @@ async def open_terminal(context: Context, fields: TerminalFields, launch: str = 
         pmi="none",
         terminal=TerminalOrder(keep_s=keep_s, ends_run=fields.ends_allocation),
     )
+    service = step_service_of(context)
+    _check_not_checkpointing(service, allocation, asked)
     try:
-        return step_info(await step_service_of(context).launch(allocation, asked))
+        return step_info(await service.launch(allocation, asked))
     except StepRefused as refusal:
         raise refused(refusal) from None
 
@@ -93,6 +95,21 @@ def _attachable(context: Context, allocation: Allocation) -> Allocation:
     if not (allocation.is_running or allocation.state is AllocationState.STARTING):
         raise not_running(allocation)
     return allocation
+
+
+def _check_not_checkpointing(service: StepService, allocation: Allocation, asked: LaunchRequest) -> None:
+    """A shell of now would not be part of the checkpoint; those that are open stay. Raises ApiError."""
+    if allocation.state is not AllocationState.CHECKPOINTING:
+        return
+    if any(view.launch_id == asked.launch_id for view in service.live(allocation.number)):
+        return
+    name = allocation_id(allocation.number)
+    raise ApiError(
+        "conflict",
+        f"{name} is being checkpointed: no terminal can be opened until that is over",
+        current=str(allocation.state),
+        hint=f"try again when it runs: `lattice watch {name}`; terminals that are open stay open",
+    )
 
 
 def _argv(fields: TerminalFields) -> tuple[str, ...]:
