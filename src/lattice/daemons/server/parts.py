@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hmac
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
