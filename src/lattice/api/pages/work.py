@@ -138,7 +138,9 @@ class PortWork:
         try:
             done = await replica.propose(used, actor=grant.user, command_id=command_id)
         except (LogError, ReplicaStopped) as error:
-            raise Refused(503, f"the use of the ticket could not be recorded ({error}); run `lattice open` again") from None
+            raise Refused(
+                503, f"the use of the ticket could not be recorded ({error}); run `lattice open` again"
+            ) from None
         return isinstance(done, Accepted) and not done.repeated
 
     def _opening(self, grant: Grant, source: str) -> AuditNote:
