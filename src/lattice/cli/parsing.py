@@ -304,6 +304,8 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
         arguments, rest = parser.cut(arguments)
         if rest and tail is not None:
             rest, tail = [*rest, "--", *tail], None
+        elif tail is not None and not command.takes_tail:
+            rest, tail = tail, None  # `launch -n 4 -- ./solver`, as other commands are written
     if "--help" in arguments or "-h" in arguments:
         raise HelpAsked(parser.format_help(with_global="--all" in arguments))
     values = parser.values(arguments, None if command.takes_tail else tail)

@@ -55,6 +55,14 @@ def test_outside_the_allocation_only_what_is_named_is_sent(cli: Cli, api: FakeAp
     assert body == {"argv": ["work", "-x", "--", "y"], "tasks": 2, "environment": {"A": "1"}, "no_kill": True}
 
 
+def test_the_command_may_stand_behind_dashes_as_that_of_submit_and_attach(cli: Cli, api: FakeApi) -> None:
+    asked = serve(api, result(0))
+    assert cli("launch", "--alloc=a1", "-n", "2", "--", "work", "-n", "3", "--", "y").code == 0
+    assert (asked[0].json["argv"], asked[0].json["tasks"]) == (["work", "-n", "3", "--", "y"], 2)
+    done = cli("launch", "--alloc=a1", "--")
+    assert (done.code, "no command given" in done.err) == (2, True), done.err
+
+
 def test_inside_the_allocation_its_id_environment_and_directory_are_those_here(cli: Cli, api: FakeApi) -> None:
     asked = serve(api, result(0))
     assert cli("launch", "work", LATTICE_ALLOC_ID="a1", GREETING="hello").code == 0
