@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ class Rest:
         self.refusal = refusal
         self.asked: list[tuple[str, str, Any, dict[str, str]]] = []
         self.taken = 0
+        self.typed = b""  # each byte once, as a node takes them
         self.failures = 0  # of the next requests for input
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +51,10 @@ class Rest:
                 self.failures -= 1
                 status, answer = 503, b"{}"
             else:
-                self.taken = body["offset"] + len(base64.b64decode(body["data"]))
+                data = base64.b64decode(body["data"])
+                fresh = data[max(0, self.taken - body["offset"]) :]
+                self.typed += fresh
+                self.taken = max(self.taken, body["offset"] + len(data))
                 answer = msgspec.json.encode({"upto": self.taken})
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": answer})
@@ -117,6 +122,10 @@ class Client:
     def shown(self) -> bytes:
         return b"".join(each["bytes"] for each in self.sent if "bytes" in each)
 
+    def has_heard(self, upto: int) -> bool:
+        """That so much was taken."""
+        return {"type": "taken", "upto": upto} in self.texts
+
     @property
     def closed(self) -> tuple[int, str]:
         last = self.sent[-1]
@@ -160,6 +169,21 @@ def test_input_has_offsets_and_is_sent_again_while_nobody_answers() -> None:
         assert rest.named("/window")[0][2] == {"client": "me", "rows": 3, "columns": 4}
         assert rest.named("/signal")[0][2] == {"signal": 2}
         assert rest.named("/stream")[0][3]["last-event-id"] == "0:7"
+        client.leave()
+        await client.over()
+
+    asyncio.run(scenario())
+
+
+def test_what_was_taken_before_the_client_came_back_is_taken_once_however_slowly_it_is_repeated() -> None:
+    async def scenario() -> None:
+        rest = Rest([b""])
+        rest.taken = 13  # of which the client heard 5
+        client = Client(rest, query=b"client=me&offset=5&terminal=0&after=7")
+        for piece, upto in ((b"abc", 8), (b"defgh", 13), (b"new", 16)):
+            client.say(piece)
+            await client.until(partial(client.has_heard, upto))
+        assert rest.typed == b"new"
         client.leave()
         await client.over()
 

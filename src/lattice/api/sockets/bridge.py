@@ -234,7 +234,8 @@ class TerminalBridge:
             piece = bytes(self._typed[: 1 << 16])
             fields = {"client": self._client, "offset": self._offset, "data": piece}
             upto = (await self._patient("POST", f"{self._at}/input", fields))["upto"]
-            taken = max(0, upto - self._offset)
+            # A client that came back repeats what was taken before it heard so: what it has not sent again yet does not count here.
+            taken = min(max(0, upto - self._offset), len(piece))
             del self._typed[:taken]
             self._offset += taken
             self._room.set()
