@@ -85,6 +85,27 @@ async def test_nothing_of_a_service_is_seen_from_another_tenant(world: World) ->
 
 
 @in_world
+async def test_those_who_watch_hear_of_the_services_of_their_own_tenant_alone(world: World) -> None:
+    await world.do(SetTenant(tenant=Tenant(name="other"), create=True))
+    zoe = world.token("zoe", tenants=("other",))
+    own, strange = (
+        await world.open("/events?what=service", token=world.token("alice")),
+        await world.open("/events?what=service", token=zoe),
+    )
+    hidden = await service(world)
+    seen = await service(world, "n2", token=zoe)
+    for stream, name, tenant, user in ((own, hidden, "default", "alice"), (strange, seen, "other", "zoe")):
+        event = await stream.next()
+        assert event is not None
+        assert (event.data["kind"], event.data["id"]) == ("registered", "web")
+        assert (event.data["number"], event.data["tenant"], event.data["user"]) == (int(name[1:]), tenant, user)
+    assert b"alice" not in strange.raw
+    for stream in (own, strange):
+        await stream.close()
+    assert b"alice" not in (await world.call("GET", "/metrics", token=zoe)).body
+
+
+@in_world
 async def test_a_name_of_another_user_is_refused_without_telling_whose_it_is(world: World) -> None:
     await service(world)
     answer = await world.call("POST", "/allocations", {**SERVICE, "expose": [WEB]}, token=world.token("bert"))

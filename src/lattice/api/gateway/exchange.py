@@ -2,18 +2,19 @@
 
 import asyncio
 import contextlib
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from lattice.api.gateway.bodies import BodyReader
 from lattice.api.gateway.heads import (
     MAX_HEAD,
+    MAX_REPEATED,
+    REPEATED,
     BadHead,
     Body,
     Caller,
     RequestHead,
-    client_response,
-    parse_response,
-    response_body,
+    read_answer,
     upstream_request,
 )
 from lattice.api.gateway.tickets import Grant
@@ -56,15 +57,30 @@ class Writer(Protocol):
     def get_extra_info(self, name: str) -> Any: ...  # noqa: ANN401 - as asyncio says it
 
 
+class _Sent(NamedTuple):
+    """A head that the work got, and what it was made of."""
+
+    head: RequestHead
+    target: str
+    caller: Caller
+    drops_authorization: bool
+    text: bytes
+
+
 class Exchange:
-    def __init__(self, work: Work, reader: asyncio.StreamReader, writer: Writer, scheme: str) -> None:
-        self._work = work
+    """The requests of one connection, one after the other."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: Writer, scheme: str) -> None:
         self._reader = reader
         self._writer = writer
         self._scheme = scheme
+        peer = writer.get_extra_info("peername") or ("",)
+        self._address = str(peer[0])
+        self._sent: _Sent | None = None
+        self._read_again = lru_cache(REPEATED)(read_answer)
 
     async def run(
-        self, head: RequestHead, grant: Grant, rest: str, body: Body, *, drops_authorization: bool = False
+        self, work: Work, head: RequestHead, grant: Grant, rest: str, body: Body, *, drops_authorization: bool = False
     ) -> bool:
         """Whether another request may follow. Raises Refused when nothing was answered."""
         start = await self._first_part(head, body)
@@ -73,7 +89,7 @@ class Exchange:
         asked = Asked(head, grant, target, body, start, is_whole, drops_authorization)
         is_safe = head.method in REPEATABLE and is_whole and not head.is_upgrade
         for attempt in range(1, MAX_TRIES + 1):
-            link = await self._work.connect(grant, is_safe=is_safe, is_again=attempt > 1)
+            link = await work.connect(grant, is_safe=is_safe, is_again=attempt > 1)
             is_good = False
             try:
                 is_good, is_kept = await self._pass_on(link, asked)
@@ -98,11 +114,9 @@ class Exchange:
     async def _pass_on(self, link: Link, asked: Asked) -> tuple[bool, bool]:
         """Whether the work's connection is good for another request, and whether the caller's is."""
         head, tunnel = asked.head, link.tunnel
-        peer = self._writer.get_extra_info("peername") or ("",)
-        caller = Caller(asked.grant.user, str(peer[0]), self._scheme, asked.grant.prefix)
-        shown = upstream_request(head, asked.target, caller, drops_authorization=asked.drops_authorization)
+        shown = self._upstream(asked)
         try:
-            await tunnel.write(shown + asked.start)
+            await tunnel.write(shown + asked.start if asked.start else shown)
         except TunnelBroken as error:
             raise _Unanswered(str(error)) from None
         if asked.is_whole or head.is_upgrade:
@@ -116,6 +130,16 @@ class Exchange:
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
+
+    def _upstream(self, asked: Asked) -> bytes:
+        """The head that the work gets; the one that it got last where nothing has changed."""
+        caller = Caller(asked.grant.user, self._address, self._scheme, asked.grant.prefix)
+        sent, drops = self._sent, asked.drops_authorization
+        # A head that was said again is the same object.
+        if sent is None or sent.head is not asked.head or sent[1:4] != (asked.target, caller, drops):
+            text = upstream_request(asked.head, asked.target, caller, drops_authorization=drops)
+            sent = self._sent = _Sent(asked.head, asked.target, caller, drops, text)
+        return sent.text
 
     async def _send_body(self, tunnel: Tunnel, body: Body) -> None:
         reading = BodyReader(body)
@@ -132,21 +156,20 @@ class Exchange:
         The caller's is whenever its head says so: a caller that was promised more sends the next request at once.
         """
         text, rest = await _response_head(tunnel)
+        read = self._read_again if len(text) <= MAX_REPEATED else read_answer
+        head, grant = asked.head, asked.grant
         try:
-            response = parse_response(text)
-            body = response_body(response, asked.head.method)
+            answer = read(text, head.method, head.is_kept, "" if grant.keeps_path else grant.prefix)
         except BadHead as error:
             raise Refused(502, f"the application does not speak HTTP: {error}") from None
-        is_kept = not body.is_endless and asked.head.is_kept
-        grant = asked.grant
-        shown = client_response(response, grant.prefix, is_kept=is_kept, is_stripped=not grant.keeps_path)
-        if response.status == 101 and asked.head.is_upgrade:
+        shown, is_kept = answer.shown, answer.is_kept
+        if answer.head.status == 101 and head.is_upgrade:
             self._writer.write(shown + rest)
             await self._join(tunnel)
             return False, False
-        reading = BodyReader(body)
+        reading = BodyReader(answer.body)
         taken = reading.take(rest)
-        self._writer.write(shown + rest[:taken])
+        self._writer.write(shown + (rest if taken == len(rest) else rest[:taken]))
         while not reading.is_over:
             await self._writer.drain()
             rest = await tunnel.read()
@@ -156,7 +179,7 @@ class Exchange:
             taken = reading.take(rest)
             self._writer.write(rest if taken == len(rest) else rest[:taken])
         await self._writer.drain()
-        return response.is_kept and taken == len(rest), is_kept
+        return answer.head.is_kept and taken == len(rest), is_kept
 
     async def _join(self, tunnel: Tunnel) -> None:
         """From here on the bytes of both sides are passed on as they are."""

@@ -12,6 +12,8 @@ from typing import NamedTuple
 MAX_HEAD = 64 << 10
 MAX_HEADERS = 100
 MAX_KNOWN = 200  # characters of a line that is kept
+# Heads that a connection may say again, and the longest such: a program says nearly the same with each request.
+REPEATED, MAX_REPEATED = 2, 4 << 10
 COOKIE = "lattice-proxy"
 # Of the web page on the same host: a browser sends them to every port of it, and they are no business of the work.
 _PAGE_COOKIES = ("lattice-session-", "__Host-lattice-session-", "lattice-login")
@@ -211,6 +213,23 @@ def upstream_request(head: RequestHead, target: str, caller: Caller, *, drops_au
 def _is_ours(cookie: str) -> bool:
     name = cookie.partition("=")[0]
     return name == COOKIE or name.startswith(_PAGE_COOKIES)
+
+
+class Answer(NamedTuple):
+    """The head of an answer, as the work says it and as the caller gets it."""
+
+    head: ResponseHead
+    body: Body
+    is_kept: bool  # the connection of the caller
+    shown: bytes
+
+
+def read_answer(text: bytes, method: str, is_asked_to_keep: bool, prefix: str) -> Answer:
+    """`prefix` is empty where the work sees the whole path. Raises BadHead."""
+    head = parse_response(text)
+    body = response_body(head, method)
+    is_kept = not body.is_endless and is_asked_to_keep
+    return Answer(head, body, is_kept, client_response(head, prefix, is_kept=is_kept, is_stripped=bool(prefix)))
 
 
 def client_response(head: ResponseHead, prefix: str, *, is_kept: bool, is_stripped: bool) -> bytes:

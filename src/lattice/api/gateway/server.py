@@ -10,14 +10,19 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from socket import socket
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from lattice.api.gateway.exchange import Exchange, Writer, drained
 from lattice.api.gateway.heads import (
     COOKIE,
     MAX_HEAD,
+    MAX_REPEATED,
+    REPEATED,
     BadHead,
+    Body,
     RequestHead,
     is_asked_by_others,
     is_same_origin,
@@ -47,6 +52,75 @@ _REASONS = {
 _log = logging.getLogger(__name__)
 
 Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
+
+
+class Request(NamedTuple):
+    """What a head asks for, as far as it alone says that."""
+
+    head: RequestHead
+    address: Address
+    rest: str  # of the target, behind the address
+    body: Body
+
+
+def read_request(text: bytes, scheme: str) -> Request:
+    """Raises BadHead and Refused."""
+    head = parse_request(text)
+    if not is_same_origin(head, scheme) or is_asked_by_others(head):
+        raise Refused(403, "a page of another origin may not ask this")
+    address, rest = split_target(head.target)
+    return Request(head, address, rest, request_body(head))
+
+
+class _Patience:
+    """Ends the wait for a head, by a timer that is moved seldom: one for each request would cost as much as reading it."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._loop = asyncio.get_running_loop()
+        self._until_s: float | None = None  # None = nothing is waited for
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def head(self, within_s: float) -> bytes:
+        """The next head; raises TimeoutError, after which nothing can be read any more."""
+        self._until_s = self._loop.time() + within_s
+        if self._timer is None or self._timer.when() > self._until_s:
+            self.close()
+            self._timer = self._loop.call_at(self._until_s, self._look)
+        try:
+            return await self._reader.readuntil(b"\r\n\r\n")
+        finally:
+            self._until_s = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._until_s is None:
+            return
+        if self._loop.time() < self._until_s:
+            self._timer = self._loop.call_at(self._until_s, self._look)
+        else:
+            self._reader.set_exception(TimeoutError())
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class _Caller:
+    """One connection to the gateway. What a caller says again is not read again."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: Writer, scheme: str) -> None:
+        self.writer = writer
+        self.patience = _Patience(reader)
+        self.exchange = Exchange(reader, writer, scheme)
+        self._scheme = scheme
+        self._read_again = lru_cache(REPEATED)(read_request)
+
+    async def request(self, within_s: float) -> Request:
+        """The next one; raises BadHead, Refused and TimeoutError."""
+        text = await self.patience.head(within_s)
+        read = self._read_again if len(text) <= MAX_REPEATED else read_request
+        return read(text, self._scheme)
 
 
 class Gateway:
@@ -110,9 +184,11 @@ class Gateway:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, TunnelBroken):
                 if self._work is None and elsewhere is not None and await elsewhere():
                     return
-                is_first = True
-                while await self._exchange(reader, writer, HEAD_WITHIN_S if is_first else IDLE_S):
-                    is_first = False
+                caller = _Caller(reader, writer, self.scheme)
+                with contextlib.closing(caller.patience):
+                    within_s = HEAD_WITHIN_S
+                    while await self._exchange(caller, within_s):
+                        within_s = IDLE_S
         except asyncio.CancelledError:
             return
         except Exception:  # noqa: BLE001 - the edge: one connection's trouble stays its own
@@ -121,24 +197,19 @@ class Gateway:
             self._open.discard(task)
             writer.close()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: Writer, within_s: float) -> bool:
+    async def _exchange(self, caller: _Caller, within_s: float) -> bool:
         """One request; whether another may follow."""
         try:
-            async with asyncio.timeout(within_s):
-                text = await reader.readuntil(b"\r\n\r\n")
-            return await self._take(parse_request(text), reader, writer)
+            return await self._take(await caller.request(within_s), caller)
         except (BadHead, asyncio.LimitOverrunError) as error:
-            await _answer(writer, 400, str(error) if isinstance(error, BadHead) else "the head is too long")
+            await _answer(caller.writer, 400, str(error) if isinstance(error, BadHead) else "the head is too long")
         except Refused as refusal:
-            await _answer(writer, refusal.status, str(refusal))
+            await _answer(caller.writer, refusal.status, str(refusal))
         return False
 
-    async def _take(self, head: RequestHead, reader: asyncio.StreamReader, writer: Writer) -> bool:
-        work = self.work
-        if not is_same_origin(head, self.scheme) or is_asked_by_others(head):
-            raise Refused(403, "a page of another origin may not ask this")
-        address, rest = split_target(head.target)
-        body = request_body(head)
+    async def _take(self, request: Request, caller: _Caller) -> bool:
+        work, writer = self.work, caller.writer
+        head, address, rest, body = request
         if TICKET in rest:
             path, _, query = rest.partition("?")
             ticket = dict(parse_qsl(query)).get(TICKET, "")
@@ -150,7 +221,7 @@ class Gateway:
             await _redirect(writer, f"{address.prefix}/{rest}")
             return False
         drops = is_by_token or _has_token(work, head)
-        return await Exchange(work, reader, writer, self.scheme).run(head, grant, rest, body, drops_authorization=drops)
+        return await caller.exchange.run(work, head, grant, rest, body, drops_authorization=drops)
 
     async def _grant(self, work: Work, head: RequestHead, address: Address, writer: Writer) -> tuple[Grant, bool]:
         """By the browser's session or, without one, by the program's token; and whether it was that."""

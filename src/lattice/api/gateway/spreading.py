@@ -19,6 +19,9 @@ class _Standing:
     out_until_s: float = 0.0
 
 
+_NEW = _Standing()  # never changed
+
+
 class Spreading:
     """`now_s` is a clock that never goes back. Each endpoint that was chosen is given back with `done`."""
 
@@ -31,10 +34,10 @@ class Spreading:
         """None when there is none. Those that failed lately, or were tried for this request, come last."""
         if not endpoints:
             return None
-        now_s = self._now_s()
+        now_s, known = self._now_s(), self._known
 
         def order(endpoint: Endpoint) -> tuple[bool, bool, int, int]:
-            standing = self._known.get(endpoint, _Standing())
+            standing = known.get(endpoint, _NEW)
             return endpoint in tried, standing.out_until_s > now_s, standing.in_flight, standing.last
 
         chosen = min(endpoints, key=order)

@@ -4,6 +4,9 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from lattice.api.gateway import server
 from lattice.api.gateway.server import Gateway
 from lattice.api.gateway.tickets import Grant, Ticket, Tickets
 from lattice.api.gateway.work import Address, Refused
@@ -64,11 +67,12 @@ class Site:
         self.seen: list[bytes] = []
         self.port = 0
         self.is_gone = False
+        self.user = "bob"  # who comes with our token
 
     async def authorized(self, authorization: str, tenant: str, address: Address, source: str) -> Grant:
         if authorization != "Bearer OURS":
             raise Refused(401, "a token is needed")
-        return Grant(user="bob", number=17, prefix=address.prefix, port=address.port, is_own=False)
+        return Grant(user=self.user, number=17, prefix=address.prefix, port=address.port, is_own=False)
 
     async def use_up(self, ticket: Ticket, source: str) -> bool:
         self.used.append(ticket.code)
@@ -327,5 +331,53 @@ def test_a_caller_that_waits_for_it_is_told_to_go_on() -> None:
         assert answer.startswith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
         assert answer.endswith("pagexy")
         assert b"xpect" not in browser.site.seen[-1]
+
+    visited(scenario)
+
+
+def test_what_is_said_again_on_a_connection_is_judged_again() -> None:
+    async def scenario(browser: Browser) -> None:
+        site = browser.site
+        reader, writer = await asyncio.open_connection("127.0.0.1", browser._port)
+
+        async def ask(path: str, *lines: str) -> str:
+            page = f"GET {GRANT.prefix}{path} HTTP/1.1", "Host: gate", "Authorization: Bearer OURS", *lines, "", ""
+            writer.write("\r\n".join(page).encode())
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            if b" 200 " in head:
+                assert await reader.readexactly(4) == b"page"
+            return head.decode()
+
+        for path in ("/a", "/a", "/b", "/c", "/a", "/a"):
+            assert "Connection: keep-alive" in await ask(path)
+        assert [head.split()[1] for head in site.seen] == [b"/a", b"/a", b"/b", b"/c", b"/a", b"/a"]
+        site.user = "eve"
+        await ask("/a")
+        assert b"X-Lattice-User: eve" in site.seen[-1]
+        assert "Connection: close" in await ask("/a", "Connection: close")
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", browser._port)
+        await ask("/a")
+        site.is_gone = True
+        assert " 404 " in await ask("/a")
+        writer.close()
+
+    visited(scenario)
+
+
+def test_a_caller_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.05)
+
+    async def scenario(browser: Browser) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", browser._port)
+        page = f"GET {GRANT.prefix}/ HTTP/1.1", "Host: gate", "Authorization: Bearer OURS", "", ""
+        writer.write("\r\n".join(page).encode())
+        assert (await asyncio.wait_for(reader.read(-1), 10)).endswith(b"page"), "it is answered before"
+        writer.close()
+        monkeypatch.setattr(server, "HEAD_WITHIN_S", 0.05)
+        reader, writer = await asyncio.open_connection("127.0.0.1", browser._port)
+        writer.write(b"GET /proxy")
+        assert await asyncio.wait_for(reader.read(-1), 10) == b""
+        writer.close()
 
     visited(scenario)
