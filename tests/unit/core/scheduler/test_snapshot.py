@@ -1,12 +1,16 @@
 """What a snapshot promises."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from lattice.core.cycle import Cycle
 from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
 from lattice.core.model.site.tenants import Demands, Lending, Lends, Vcluster
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.snapshot import id_order
 from tests.unit.core.scheduler.world import World
 
@@ -47,3 +51,27 @@ def test_a_node_that_is_put_without_a_moment_is_not_known_to_be_idle() -> None:
     cycle.put_vcluster(Vcluster(name="home", nodes=("n1",), demands=Demands(lending=Lending(lends=Lends.IDLE))))
     cycle.put_node(Node(id="n1", hardware=Hardware(cpus=4, memory_mb=0), state=NodeState.READY))
     assert cycle.snapshot().idle_since == {}
+
+
+@pytest.mark.parametrize("values", [[], [3], [2, 2, 2], [5, -1, 5, 0, -1, 7]])
+def test_distinct_values_are_in_order(values: list[int]) -> None:
+    column = np.array(values, np.int64)
+    assert distinct(column).tolist() == sorted(set(values))
+    assert column.tolist() == values
+
+
+def test_the_first_cycle_of_a_server_waits_for_no_import() -> None:
+    program = """
+import sys
+from tests.unit.core.scheduler.world import World
+world = World()
+world.add_node("n1")
+first, second = world.submit(), world.submit()
+before = {*sys.modules}
+plan = world.plan()
+waiting = world.snapshot().waiting()
+assert len(plan.placements) == 1 and plan.explain(second) and waiting == {"default": 2}, (plan, waiting)
+print(*sorted({*sys.modules} - before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("\n", "")

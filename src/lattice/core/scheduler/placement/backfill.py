@@ -14,6 +14,7 @@ from lattice.core.scheduler.placement.solver import keep_nodes
 from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.room.timeline import Openings
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Ints, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, Shape
 
@@ -120,7 +121,7 @@ def _first_moment(start: Ints, latest: Ints, least: int, stretches: list[Stretch
     open_at = np.arange(1, len(moments) + 1)
     if stretches:
         starts = moments
-        moments = np.unique(np.concatenate([starts, *(first for first, _ in stretches)]))
+        moments = distinct(np.concatenate([starts, *(first for first, _ in stretches)]))
         open_at = np.searchsorted(starts, moments, side="right")
     good = open_at - np.searchsorted(np.sort(latest), moments, side="left") >= least
     for first, last in stretches:

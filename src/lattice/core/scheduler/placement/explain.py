@@ -23,6 +23,7 @@ from lattice.core.scheduler.placement.solver import largest_alike
 from lattice.core.scheduler.proposals import Explanation, Reservation, WaitingTable
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.score.score import Scores
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
 from lattice.core.scheduler.tables.snapshot import HOLDS, STATES, Shape, Snapshot
 
@@ -225,7 +226,7 @@ class Explanations(WaitingTable):
             own = own[room.bar[own] >= reservation.start_at]  # no other reservation starts before
             closing = room.calendar.closing(shape.tenant, shape.user)
             own = own if closing is None else own[closing[own] >= reservation.start_at]
-            free = len(np.union1d(room.candidates(demand, shape), np.intersect1d(own, unheld)))
+            free = len(distinct(np.concatenate([room.candidates(demand, shape), own[np.isin(own, unheld)]])))
         kept = len(unheld) - free
         kind = f"{shape.request.gpu_type} " if shape.request.gpu_type else ""
         fit = int(np.count_nonzero(suitable))

@@ -25,6 +25,7 @@ from lattice.core.model.work.evictions import (
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.score.fairshare import beyond_burst
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Bools, Floats, Ints, Records, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
 
@@ -139,8 +140,8 @@ class Victims:
         """
         held, place = self._snapshot.held, self._place
         on_them = there[held["node"]]
-        numbers = np.unique(held["number"][on_them])
-        rows = np.unique(place[on_them & (place >= 0)]) if len(place) else np.zeros(0, np.intp)
+        numbers = distinct(held["number"][on_them])
+        rows = distinct(place[on_them & (place >= 0)]) if len(place) else np.zeros(0, np.intp)
         lower = rows[self._table["klass"][rows] < klass]
         counts: dict[Protection, int] = {}
         counts[Protection.CLASS] = len(numbers) - len(lower)
@@ -200,7 +201,7 @@ class Victims:
     def _proposals(self, options: _Options, missing: int, most: int) -> Iterator[tuple[int, ...]]:
         """Sets of victims that open enough nodes by their number, best first: the lowest tiers, then fewer, then cheaper ones."""
         sizes = np.array([len(each) for each in options.victims], np.int64)
-        for tier in np.unique(options.tier).tolist():
+        for tier in distinct(options.tier).tolist():
             within = options.tier <= tier
             enough = np.flatnonzero(within & (options.opened >= missing))
             if len(enough):

@@ -7,6 +7,7 @@ import numpy as np
 
 from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.timeline import Openings
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Ints
 from lattice.core.scheduler.tables.snapshot import NEVER
 
@@ -44,7 +45,7 @@ class Sum:
     def fits_from(self, starts: Ints, amounts: Ints, end: int) -> bool:
         """The same for several amounts, each from a moment of its own on."""
         times, used = self._profile()
-        moments = np.union1d(times[times < end], starts)
+        moments = distinct(np.concatenate([times[times < end], starts]))
         more = (amounts * (starts <= moments[:, np.newaxis])).sum(axis=1)
         return bool((used[np.searchsorted(times, moments, side="right") - 1] + more).max() <= self.limit)
 

@@ -251,7 +251,8 @@ class Snapshot:
         if not len(self.queue.number):
             return {}
         counts = np.bincount(self.queue.vcluster, weights=self.queue.count)
-        return {self.vcluster_names[place]: int(counts[place]) for place in np.unique(self.queue.vcluster).tolist()}
+        present = np.flatnonzero(np.bincount(self.queue.vcluster))
+        return {self.vcluster_names[place]: int(counts[place]) for place in present.tolist()}
 
 
 @lru_cache(maxsize=1 << 17)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from lattice.core.model.nodes.conformance import UNKNOWN_GROUP
 from lattice.core.scheduler.feasibility import usable_nodes
+from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Bools, Floats, Ints, Rows
 from lattice.core.scheduler.tables.snapshot import Snapshot
 
@@ -89,7 +90,7 @@ class Spread:
     def _counted(self, column: Rows, width: int, among: Bools) -> Ints:
         nodes, vclusters = self._snapshot.nodes, self._snapshot.queue.vcluster[self._examples]
         counts: Ints = np.zeros((len(self._examples), width), np.int64)
-        for vcluster in np.unique(vclusters).tolist():
+        for vcluster in distinct(vclusters).tolist():
             members = self._snapshot.members.get(self._snapshot.vcluster_names[vcluster])
             mask = among if members is None else among & members
             cells = np.bincount(nodes.kind[mask] * width + column[mask], minlength=len(nodes.kinds) * width)
