@@ -4,12 +4,13 @@ import json
 import os
 import pwd
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from lattice.agent.runs.devices import Devices
-from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.folders import RunFolders, make_apart
 from lattice.agent.runs.launch import (
     Account,
     AccountPolicy,
@@ -25,6 +26,7 @@ from lattice.agent.runs.launch import (
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim_client import STANDARD_PATH
+from lattice.agent.steps.folders import StepFolders
 from lattice.ports.nodes.agents import EarlySignal, RunFiles, RunKey, StartOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 
@@ -217,6 +219,40 @@ def test_other_accounts_may_pass_through_a_root_agents_folders_but_not_look_arou
     prepare(StartOrder(key=KEY, user=ME.pw_name, argv=("true",)), folders, own_policy(), "n1", "s")
     for folder in (tmp_path / "state", tmp_path / "state" / "runs", folders.path(KEY)):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+
+
+def test_modes_do_not_depend_on_the_umask_of_the_agent(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "state", reachable=True)
+    order = StartOrder(key=KEY, user=ME.pw_name, script=b"#!/bin/sh\n", token="secret")
+    before = os.umask(0o377)
+    try:
+        prepare(order, folders, own_policy(), "n1", "s")
+    finally:
+        os.umask(before)
+    modes = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in folders.path(KEY).iterdir()}
+    assert modes == {"spec.json": "0o600", "token": "0o600", "script": "0o500"}
+    assert stat.S_IMODE(folders.path(KEY).stat().st_mode) == 0o711
+
+
+def test_runs_and_steps_lie_apart_from_what_is_beside_the_agents_files(tmp_path: Path) -> None:
+    make_apart(tmp_path / "tried" / "folder")
+    RunFolders(tmp_path / "state", reachable=False)
+    StepFolders(tmp_path / "state", reachable=False)
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["runs", "steps"]
+    assert is_apart(tmp_path / "state") == is_apart(tmp_path / "tried"), "wherever the file system can"
+    assert not is_apart(tmp_path / "state" / "runs")
+
+
+def test_runs_of_a_former_release_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "7.2").mkdir(parents=True)
+    RunFolders(tmp_path, reachable=False)
+    assert (tmp_path / "runs" / "7.2").is_dir()
+    assert not is_apart(tmp_path)
+
+
+def is_apart(folder: Path) -> bool:
+    said = subprocess.run(["lsattr", "-d", str(folder)], capture_output=True, text=True, check=False)
+    return "T" in said.stdout.partition(" ")[0]
 
 
 class Heard(dict[str, object]):

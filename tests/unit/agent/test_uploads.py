@@ -14,7 +14,7 @@ from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.signed_store import ChunkSink
 from lattice.agent.runs.uploads import UNSTORED, OutputUploads
 from lattice.agent.shim.journal import Journal
-from lattice.agent.shim.output import RingFile, TimeMarks, read_times
+from lattice.agent.shim.output import RingFile, TimeMarks, read_output, read_times
 from lattice.agent.steps import uploads as step_uploads
 from lattice.agent.steps.folders import StepFolders, StepSpec
 from lattice.agent.steps.uploads import StepUploads
@@ -232,6 +232,25 @@ async def test_a_run_whose_folder_is_gone_is_given_up(tmp_path: Path) -> None:
     node.folders.remove(KEY)
     await node.turn()
     assert node.uploads._late == set()
+
+
+def test_another_attempt_continues_behind_what_the_one_before_dropped(tmp_path: Path) -> None:
+    path = str(tmp_path / "stdout")
+    first = RingFile(path, 100)
+    for number in range(40):
+        first.write(b"%05d" % number)
+    first.close()
+    begin, _ = read_output(path, 0, 1000)
+    assert begin > 0
+    second = RingFile(path, 100)
+    for number in range(40, 80):
+        second.write(b"%05d" % number)
+    second.close()
+    start, text = read_output(path, 0, 1000)
+    assert start > begin
+    assert text.endswith(b"00079")
+    assert text == b"".join(b"%05d" % number for number in range(start // 5, 80))
+    assert start % 5 == 0
 
 
 def test_times_say_when_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

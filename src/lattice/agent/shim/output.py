@@ -129,7 +129,7 @@ class RingFile:
         self._tail_size = 0
         self._tail_start = 0
         self._times = TimeMarks(path)
-        self.base = read_base(path)  # of an earlier attempt in the same folder
+        self.base = -1  # read with the first byte: of an earlier attempt in the same folder
         self.lost = 0
 
     def _open(self) -> bool:
@@ -143,6 +143,8 @@ class RingFile:
         return True
 
     def write(self, data: bytes) -> None:
+        if self.base < 0:
+            self.base = read_base(self._path)
         self._times.note(self.base + self._size)
         view = memoryview(data)
         while view:

@@ -10,7 +10,7 @@ import msgspec
 
 from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import NOTHING, Devices
-from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, STATUS_DRAFT, TOKEN, write_new
+from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, STATUS_DRAFT, TOKEN, make_apart, write_new
 from lattice.ports.nodes.agents import RunKey, StartOrder, StepKey
 
 STATUS = "status.json"
@@ -49,7 +49,7 @@ class StepFolders:
         self.state_dir = state_dir
         self._root = self.root = state_dir / "steps"
         self._mode = 0o711 if reachable else 0o700
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_apart(self._root)
         self._root.chmod(self._mode)
 
     def path(self, key: StepKey) -> Path:
