@@ -5,7 +5,7 @@ and the vCluster do not allow, then room on the machine. The first refusal is th
 applied (a repeated command gets the same answer), so changing them needs a level. See docs/architecture/core.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -394,6 +394,8 @@ def check_walltime(walltime_s: int, vcluster: Vcluster) -> Rejected | None:
 def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Rejected | None:
     """Refuses what no set of the vCluster's nodes could ever satisfy. A machine without nodes yet refuses nothing."""
     if vcluster.nodes or request.node_list or request.exclude:
+        if _are_enough(state, request, vcluster.nodes or state.nodes):
+            return None
         own = frozenset(vcluster.nodes) | lending.within_reach(state, vcluster)
         members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in own]
         total = len(members)
@@ -411,6 +413,19 @@ def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Reject
         limit=_nodes(suitable),
         hint="Reduce the node count or relax the constraints; `lattice nodes` shows what there is.",
     )
+
+
+def _are_enough(state: State, request: Request, names: Collection[str]) -> bool:
+    """Whether as many of these nodes match as are asked for; looks at no more of them than it takes."""
+    if len(names) < request.nodes:
+        return False
+    left = request.nodes
+    for name in names:
+        node = state.nodes.get(name)
+        left -= node is not None and matches(request, node.hardware, name)
+        if left <= 0:
+            return True
+    return False
 
 
 def _requests(request: Request) -> str:
