@@ -4,12 +4,13 @@ import getpass
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,6 +122,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             for each in (agent, *others):
                 each.kill()
                 each.wait()
+            for file in folder.glob("*/shim.pid"):  # shims outlive their agents
+                with suppress(ProcessLookupError):
+                    os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 def calls_of(site: Site, alert: str) -> list[str]:
