@@ -22,15 +22,23 @@ from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
 MAX_INPUT_AGAIN_S = 0.5
+# How long after its launch a step that nobody knows is asked for again, and how often.
+AGAIN_WITHIN_S = 60.0
+MAX_LAUNCHES = 4
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 
 Handler = Callable[[int, FrameType | None], None]
 
 
 class AttachedStep:
-    """One step and the terminal that launched it."""
+    """One step and the terminal that launched it; `again` repeats that request."""
 
-    def __init__(self, context: Context, allocation: str, step: Step) -> None:
+    def __init__(self, context: Context, allocation: str, step: Step, again: Callable[[], Step]) -> None:
+        self._again = again
+        self._launches = 1
+        self._launched_s = time.monotonic()
+        self._state = step.state
+        self._has_written = False
         self._context = context
         self._allocation = allocation
         self._step = step
@@ -47,21 +55,39 @@ class AttachedStep:
             threading.Thread(target=self._carry_out_requests, daemon=True).start()
             if is_fed:
                 threading.Thread(target=self._feed, daemon=True).start()
-            stream = client.follow_step(self._allocation, self._step.step)
-            try:
-                self._show(stream, output)
-            except BrokenPipeError:
-                with contextlib.suppress(LatticeError):
-                    client.end_step(self._allocation, self._step.step)
-                raise
-            finally:
-                stream.close()
-        return self._ended(stream.result)
+            while True:
+                try:
+                    return self._ended(self._follow(client, output))
+                except ApiError as error:
+                    if not self._may_be_lost(error):
+                        raise
+                # The leader that took the request was gone before any node had the order. The next one finds a repeat by its id.
+                self._launches += 1
+                self._step = self._again()
+
+    def _follow(self, client: Client, output: MergedOutput) -> StepResult | None:
+        stream = client.follow_step(self._allocation, self._step.step)
+        try:
+            self._show(stream, output)
+        except BrokenPipeError:
+            with contextlib.suppress(LatticeError):
+                client.end_step(self._allocation, self._step.step)
+            raise
+        finally:
+            stream.close()
+        return stream.result
+
+    def _may_be_lost(self, error: ApiError) -> bool:
+        """Whether the step cannot have begun: nothing was heard of it, and no time has passed in which its record could have gone."""
+        is_early = self._state == "waiting" or time.monotonic() < self._launched_s + AGAIN_WITHIN_S
+        return error.code == "not_found" and is_early and not self._has_written and self._launches < MAX_LAUNCHES
 
     def _show(self, stream: StepStream, output: MergedOutput) -> None:
         was_waiting = False
         for event in stream:
+            self._state = event.state if isinstance(event, Step) else self._state
             if isinstance(event, TaskOutput):
+                self._has_written = True
                 output.write(event.rank, event.stream, event.data)
             elif isinstance(event, OutputGap):
                 self._context.warn(f"{event.size:,} bytes of output were dropped: they were not read in time")
@@ -149,7 +175,13 @@ class AttachedStep:
         eof = not data
         pause_s = INPUT_AGAIN_S
         while True:
-            taken = client.feed_step(self._allocation, self._step.step, offset, data, eof=eof)
+            try:
+                taken = client.feed_step(self._allocation, self._step.step, offset, data, eof=eof)
+            except ApiError as error:
+                if not self._may_be_lost(error):
+                    raise
+                time.sleep(MAX_INPUT_AGAIN_S)  # until it is asked for again
+                continue
             data = data[max(0, taken.upto - offset) :]
             offset = max(offset, taken.upto)
             if offset >= end and not taken.waiting:

@@ -63,6 +63,35 @@ def test_the_command_may_stand_behind_dashes_as_that_of_submit_and_attach(cli: C
     assert (done.code, "no command given" in done.err) == (2, True), done.err
 
 
+def test_a_step_that_was_lost_with_its_leader_is_asked_for_again(cli: Cli, api: FakeApi) -> None:
+    asked: list[Asked] = []
+
+    def launch(request: Asked) -> Reply:
+        asked.append(request)
+        return Reply(status=201, json={**STEP, "id": f"a1.{len(asked) - 1}", "step": len(asked) - 1})
+
+    lost = Reply(status=404, json={"error": {"code": "not_found", "message": "no step a1.0"}})
+    api.on("POST", "/allocations/a1/steps", launch)
+    api.on("GET", "/allocations/a1/steps/0/stream", lambda _: lost)
+    api.on("POST", "/allocations/a1/steps/0/input", lambda _: lost)
+    api.on("GET", "/allocations/a1/steps/1/stream", lambda _: Reply(events=(records((0, 1, b"out\n")), result(3))))
+    api.on("POST", "/allocations/a1/steps/1/input", lambda _: Reply(json={"upto": 0}))
+    done = cli("launch", "--alloc=a1", "work")
+    assert (done.code, done.out) == (3, "out\n"), done.err
+    assert len(asked) == 2
+    assert len({request.headers["x-request-id"] for request in asked}) == 1, "whoever knows the first finds it"
+
+
+def test_a_step_that_has_written_is_never_asked_for_again(cli: Cli, api: FakeApi) -> None:
+    asked = serve(api, records((0, 1, b"out\n")))
+    answers = iter([Reply(events=(records((0, 1, b"out\n")),))])
+    lost = Reply(status=404, json={"error": {"code": "not_found", "message": "no step a1.0"}})
+    api.on("GET", "/allocations/a1/steps/0/stream", lambda _: next(answers, lost))
+    done = cli("launch", "--alloc=a1", "work")
+    assert (done.code != 0, done.out, "no step a1.0" in done.err) == (True, "out\n", True)
+    assert len(asked) == 1
+
+
 def test_inside_the_allocation_its_id_environment_and_directory_are_those_here(cli: Cli, api: FakeApi) -> None:
     asked = serve(api, result(0))
     assert cli("launch", "work", LATTICE_ALLOC_ID="a1", GREETING="hello").code == 0

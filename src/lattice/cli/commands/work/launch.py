@@ -10,6 +10,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.launching import AttachedStep, terminal_shape
+from lattice_sdk.client import new_request_id
 from lattice_sdk.models.steps import Step, StepProgram, StepRequest
 
 OWN = "LATTICE_ALLOC_ID"
@@ -146,7 +147,12 @@ def run(options: Options, context: Context) -> int:
     if not allocation:
         raise UsageError("no allocation given", hint="use `lattice launch --alloc ID COMMAND`")
     request = _request(options, context, is_inside=allocation == context.process.environment.get(OWN))
-    step = context.client.launch_step(allocation, request)
+    request_id = new_request_id()
+
+    def launch() -> Step:
+        return context.client.launch_step(allocation, request, request_id=request_id)
+
+    step = launch()
     if context.flags.verbose:
         context.streams.complain(
             f"{step.id}: {step.tasks} tasks on {', '.join(step.nodes) or 'nodes not chosen yet'}\n"
@@ -154,7 +160,7 @@ def run(options: Options, context: Context) -> int:
     with ExitStack() as files:
         targets = _targets(options, context, step, files)
         is_fed = request.input in FED or request.input.isdigit()
-        return AttachedStep(context, allocation, step).attend(
+        return AttachedStep(context, allocation, step, launch).attend(
             targets, label=options.label, is_fed=is_fed or options.pty, is_terminal=options.pty
         )
 
