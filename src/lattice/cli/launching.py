@@ -22,7 +22,7 @@ from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
 MAX_INPUT_AGAIN_S = 0.5
-# How long after its launch a step that nobody knows is asked for again, and how often.
+# How long after its launch a step that no server knows is asked for again, and how often.
 AGAIN_WITHIN_S = 60.0
 MAX_LAUNCHES = 4
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
