@@ -16,8 +16,8 @@ useradd --create-home ada
 echo '127.0.0.1 localhost machine' > /etc/hosts
 echo machine > /etc/hostname
 lattice-server init --host machine --admin ada > /root/init.log
-# An agent takes most of a minute to start there: its node is not given up meanwhile.
-echo 'node_agent: {heartbeat_timeout_s: 10m, grace_period_s: 10m}' >> /etc/lattice/server.yaml
+# An agent takes most of a minute to start there: neither its node nor what it is to start is given up meanwhile.
+echo 'node_agent: {heartbeat_timeout_s: 10m, grace_period_s: 10m, start_timeout_s: 10m}' >> /etc/lattice/server.yaml
 lattice-server --config /etc/lattice/server.yaml --agent-token n1 --valid-for 30d > /etc/lattice/agent.token
 cat > /etc/lattice/agent.yaml <<END
 node_id: n1
@@ -41,7 +41,9 @@ active() { [ "$(property "$1" ActiveState)" = active ]; }
 work() { pgrep -x -f 'sleep 4329'; }
 same_work() { [ "$(work)" = "$pid" ]; }
 replaced() { [ "$(property lattice-agent MainPID)" != "$before" ] && active lattice-agent; }
-agent_replaced() { wait_for replaced && wait_for ready && same_work; }
+# Ready is what the node was all the time: only an agent that serves runs something new.
+runs_more() { timeout 300 lattice run --cpus=1 --memory=100M -- true; }
+agent_replaced() { wait_for replaced && runs_more && same_work; }
 
 try "both units are active" wait_for active lattice-agent
 try "the server serves" active lattice-server
@@ -79,14 +81,17 @@ try "work outlives the upgrade of the package" agent_replaced
 systemctl restart lattice-server
 try "work outlives a restart of the server" sh -c "kill -0 $pid"
 try "the server serves again" wait_for ready
+try "and its agent has come back" runs_more
 systemctl kill -s KILL --kill-who=main lattice-server
 try "systemd starts a killed server again" wait_for ready
+try "which counts as one restart" test "$(property lattice-server NRestarts)" = 1
 
 cp /etc/lattice/server.yaml /root/server.yaml; echo 'nmae: s9' >> /etc/lattice/server.yaml
 systemctl restart lattice-server
 inactive() { [ "$(property lattice-server ActiveState)" = failed ]; }
 try "a wrong configuration stops the server" wait_for inactive
 try "with exit code 2, once" test "$(property lattice-server ExecMainStatus)/$(property lattice-server NRestarts)" = 2/0
+journalctl --sync
 journalctl -u lattice-server --no-pager -n 20 > /journal
 try "and the journal names file, line and key" grep -q 'server.yaml:.*unknown key "nmae".*did you mean "name"' /journal
 cp /root/server.yaml /etc/lattice/server.yaml; systemctl reset-failed lattice-server; systemctl start lattice-server
@@ -94,7 +99,8 @@ try "the server serves with the right one" wait_for ready
 
 dpkg -r lattice-agent >&2
 try "work outlives the removal of the package" same_work
-try "and the agent is gone" sh -c '! pgrep -f lattice-agent.--config'
+gone() { ! pgrep -f '/[l]attice-agent --config' && ! active lattice-agent; }
+try "and the agent is gone" gone
 journalctl --no-pager -p warning -n 40 >&2
 echo "the end"
 """
