@@ -13,6 +13,7 @@ from lattice.daemons.agent.spellings import understood
 from lattice.daemons.outside import local_disk
 from lattice.daemons.outside.local_disk import why_unsuitable
 from lattice.daemons.programs.agent import build_parser, main
+from tests.e2e.site_authority import SiteAuthority
 
 VALID = """\
 node_id: n1
@@ -109,6 +110,48 @@ def test_what_cannot_work_here_is_named_with_its_line_too(
         main(["--config", str(config), "--check-config", f"--{key.replace('_', '-')}={line.partition(': ')[2]}"]) == 2
     )
     assert str(config) not in capsys.readouterr().err  # the command line is to blame
+
+
+def test_a_token_file_that_cannot_be_read_keeps_the_agent_from_starting(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = tmp_path / "token"
+    token.unlink()
+    token.mkdir()
+    for more in ((), ("--check-config",)):
+        assert main(["--config", str(config), *more]) == 2
+        assert (
+            f'{config}:2:13: "token_file": cannot read the token file: {token}: Is a directory'
+            in capsys.readouterr().err
+        )
+    token.rmdir()
+    token.write_bytes(b"\xff\xfe")
+    assert main(["--config", str(config)]) == 2
+    assert f"{token}: it holds no token" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_key_that_cannot_be_read_keeps_the_agent_from_starting(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    authority = SiteAuthority(tmp_path)
+    certificate, key = authority.issue("n1")
+    trusted = authority.ca
+    lines = f"bootstrap_cert: {certificate}\nbootstrap_key: {key}\nbootstrap_ca: {trusted}\n"
+    config.write_text(config.read_text() + lines)
+    place = f'lattice-agent: {config}:{len(config.read_text().splitlines()) - 1}:16: "bootstrap_key": --bootstrap-key: '
+    check = ["--config", str(config), "--check-config"]
+    assert main(check) == 0
+    key.write_text("rubbish")
+    assert main(check) == 2
+    assert f"{place}{key} is not the key of {certificate}" in capsys.readouterr().err
+    key.unlink()
+    assert main(check) == 2
+    assert f"{place}cannot read {key}: No such file" in capsys.readouterr().err
+    key.mkdir()
+    assert main(check[:2]) == 2
+    assert f"{place}cannot read {key}: Is a directory" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_check_tries_the_servers_if_asked_to(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

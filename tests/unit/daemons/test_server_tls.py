@@ -1,11 +1,14 @@
 """The server's certificate: what is refused, and what happens to files that are replaced."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig, TlsSection
@@ -43,6 +46,53 @@ def test_a_key_that_everybody_can_read_is_refused_in_production(tmp_path: Path) 
     with pytest.raises(ConfigError, match="chmod 600"):
         check_tls(config(**settings))
     check_tls(config("dev", **settings))
+
+
+def _a_folder(_certificate: Path, key: Path) -> None:
+    key.unlink()
+    key.mkdir(mode=0o700)
+
+
+def _another_key(_certificate: Path, key: Path) -> None:
+    write_key(key)
+
+
+def _a_passphrase(_certificate: Path, key: Path) -> None:
+    write_key(key, serialization.BestAvailableEncryption(b"secret"))
+
+
+def write_key(path: Path, encryption: serialization.KeySerializationEncryption | None = None) -> None:
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    made = ec.generate_private_key(ec.SECP256R1())
+    path.write_bytes(made.private_bytes(pem, form, encryption or serialization.NoEncryption()))
+
+
+@pytest.mark.parametrize("section", ["tls", "grpc_tls"])
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda _certificate, key: key.unlink(), r"\.key: cannot read .*server\.key: No such file"),
+        (lambda certificate, _key: certificate.unlink(), r"\.certificate: cannot read .*: No such file"),
+        (_a_folder, r"\.key: cannot read .*: Is a directory"),
+        (lambda _certificate, key: key.write_text("rubbish"), r"\.key: .* is not the key of .*not PEM"),
+        (_another_key, r"\.key: .* is not the key of .*KEY_VALUES_MISMATCH"),
+        (_a_passphrase, r"\.key: cannot use .*: it has a passphrase"),
+    ],
+)
+def test_files_that_cannot_be_used_are_told_before_anything_starts(
+    tmp_path: Path, section: str, spoil: Callable[[Path, Path], None], complaint: str
+) -> None:
+    authority = SiteAuthority(tmp_path)
+    pairs = {name: authority.issue("server", as_file=name) for name in ("server", "other")}
+    named = {"tls": "other", "grpc_tls": "other", section: "server"}
+    api: dict[str, Any] = {
+        name: {"certificate": str(pairs[file][0]), "key": str(pairs[file][1])} for name, file in named.items()
+    }
+    api["grpc_tls"]["listen"] = "127.0.0.1:0"
+    check_tls(config(**api))
+    spoil(*pairs["server"])
+    with pytest.raises(ConfigError, match=rf"^api\.{section}{complaint}"):
+        check_tls(config(**api))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import socket
 import sys
 from pathlib import Path
 
+from lattice.agent.identity.credentials import FileSource
 from lattice.agent.settings import Settings
-from lattice.daemons.agent.choices import CannotStart
+from lattice.daemons.agent.choices import CannotStart, unreadable_token
 from lattice.daemons.agent.identity import Credentials
+from lattice.daemons.outside.key_files import why_no_pair, why_unreadable
 from lattice.daemons.outside.local_disk import why_unsuitable
 
 CONNECT_WITHIN_S = 5.0
@@ -18,6 +20,8 @@ def report_check(settings: Settings, credentials: Credentials, *, connect: bool)
     check_state_dir(settings.state_dir)
     if not credentials.identity.has_sources:
         _check_token(credentials)
+    if credentials.files is not None:
+        _check_files(credentials.files)
     facts = settings.facts
     sys.stdout.write(f"node {facts.node_id}: {facts.cpus} CPUs, {facts.memory_mb} MB of memory, {facts.gpus} GPUs\n")
     reached = [_try(endpoint) for endpoint in credentials.servers + credentials.doors] if connect else [True]
@@ -38,11 +42,19 @@ def _check_token(credentials: Credentials) -> None:
     try:
         has_token = bool(credentials.identity.token())
     except OSError as error:
-        text = f"cannot read the token file: {error.filename}: {error.strerror}"
-        raise CannotStart(text, key="token_file") from error
+        raise unreadable_token(error) from error
     if not has_token:
         text = "the token file is empty; `lattice-server --agent-token NODE` prints a token"
         raise CannotStart(text, key="token_file")
+
+
+def _check_files(files: FileSource) -> None:
+    """They are there, and belong together."""
+    for flag, path in (("--bootstrap-cert", files.certificate), ("--bootstrap-key", files.key)):
+        if problem := why_unreadable(path):
+            raise CannotStart(f"{flag}: {problem}")
+    if problem := why_no_pair(files.certificate, files.key):
+        raise CannotStart(f"--bootstrap-key: {problem}")
 
 
 def _try(endpoint: str) -> bool:

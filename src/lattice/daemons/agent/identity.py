@@ -16,6 +16,7 @@ from lattice.agent.identity.credentials import (
     Source,
     certificate_of,
 )
+from lattice.daemons.outside.key_files import why_unreadable
 from lattice.wire.agents.channel import open_channel
 
 DEFAULT_SPIRE_SOCKET = "/run/spire/agent.sock"
@@ -23,7 +24,7 @@ SECURE = "https://"
 
 
 class BadIdentity(Exception):
-    """Contradictory options; the text is for the operator."""
+    """Contradictory options, or a file that cannot be used; the text is for the operator."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Credentials:
     identity: NodeIdentity
     servers: tuple[str, ...]
     doors: tuple[str, ...]
+    files: FileSource | None = None  # certificate and key, where the site provides them
 
     def endpoints(self) -> tuple[str, ...]:
         return self.servers if self.identity.has_certificate or not self.doors else self.doors
@@ -128,13 +130,14 @@ def build_credentials(
         sources.append(
             EnrolmentSource(options.node_id, state_dir, servers=servers, doors=doors, trusted=trusted, token=token)
         )
-    if files := _file_source(options, authority):
+    files = _file_source(options, authority)
+    if files is not None:
         sources.append(files)
     if not sources and token is None:
         raise BadIdentity("no token given: use --token-file or LATTICE_AGENT_TOKEN_FILE, or certificates")
     default = b"" if is_secure else None
     identity = NodeIdentity(sources, token, trusted if trusted is not None else default)
-    return Credentials(identity=identity, servers=tuple(servers), doors=tuple(doors))
+    return Credentials(identity=identity, servers=tuple(servers), doors=tuple(doors), files=files)
 
 
 def _file_source(options: argparse.Namespace, authority: str) -> FileSource | None:
@@ -144,11 +147,14 @@ def _file_source(options: argparse.Namespace, authority: str) -> FileSource | No
         return None
     if not (certificate and key and authority):
         raise BadIdentity("--bootstrap-cert, --bootstrap-key and --bootstrap-ca must be given together")
+    # They may come later, from the program that renews them. What is there and closed to this user will not open by itself.
+    for flag, path in (("--bootstrap-cert", certificate), ("--bootstrap-key", key)):
+        if os.path.exists(path):
+            _read(path, flag)
     return FileSource(Path(certificate), Path(key), Path(authority))
 
 
-def _read(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise BadIdentity(f"--bootstrap-ca: {path}: {error.strerror}") from error
+def _read(path: str, flag: str = "--bootstrap-ca") -> bytes:
+    if problem := why_unreadable(Path(path)):
+        raise BadIdentity(f"{flag}: {problem}")
+    return Path(path).read_bytes()

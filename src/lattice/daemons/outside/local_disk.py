@@ -17,7 +17,7 @@ def why_unsuitable(directory: Path, mounts: Path = MOUNTS) -> str:
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         return f"this user may not write to {existing}; run as its owner, or change the owner"
     if existing == directory and (owner := directory.stat().st_uid) != os.geteuid():
-        return f"{directory} belongs to {_name(owner)}, and this is {_name(os.geteuid())}; run as its owner, or change the owner"
+        return f"{directory} belongs to {user_name(owner)}, and this is {user_name(os.geteuid())}; run as its owner, or change the owner"
     if (kind := file_system(existing, mounts)) in OVER_THE_NETWORK:
         return f"{directory} is on {kind}, where locks and durable writes cannot be relied on; it needs a local disk"
     return ""
@@ -39,7 +39,8 @@ def file_system(directory: Path, mounts: Path = MOUNTS) -> str:
     return kind
 
 
-def _name(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """For people: the name of a user, with the number."""
     try:
         return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
     except KeyError:

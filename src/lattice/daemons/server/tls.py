@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig, TlsSection
+from lattice.daemons.outside.key_files import load_pair, why_no_pair, why_unreadable
 
 if TYPE_CHECKING:  # gRPC is imported when REST answers already
     import grpc
@@ -25,7 +26,7 @@ class TlsUnusable(ValueError):
 
 
 def check_tls(config: ServerConfig) -> None:
-    """Raises ConfigError unless certificate and key are given together, and in production every port has TLS."""
+    """Raises ConfigError unless certificate and key are given together and can be used, and in production every port has TLS."""
     tls = config.api.tls
     if bool(tls.certificate) != bool(tls.key):
         raise ConfigError("api.tls: certificate and key must be given together")
@@ -46,19 +47,33 @@ def check_tls(config: ServerConfig) -> None:
     if config.api.grpc_tls.listen and not (config.api.grpc_tls.certificate and config.api.grpc_tls.key):
         raise ConfigError("api.grpc_tls: certificate and key must be given together")
     if tls.key:
-        _check_key(Path(tls.key), is_strict=config.mode == "production")
+        _check_pair("api.tls", tls.certificate, tls.key, is_strict=config.mode == "production")
+    if config.api.grpc_tls.listen:
+        own = config.api.grpc_tls
+        _check_pair("api.grpc_tls", own.certificate, own.key, is_strict=config.mode == "production")
+        if own.client_authority:
+            _check_readable("api.grpc_tls.client_authority", own.client_authority)
+    if tls.client_ca:
+        _check_readable("api.tls.client_ca", tls.client_ca)
 
 
-def _check_key(path: Path, *, is_strict: bool) -> None:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError as error:
-        raise ConfigError(f"api.tls.key: {path}: {error.strerror}") from error
+def _check_pair(section: str, certificate: str, key: str, *, is_strict: bool) -> None:
+    """As the server will use them, so that what is wrong is told before anything starts."""
+    _check_readable(f"{section}.certificate", certificate)
+    _check_readable(f"{section}.key", key)
+    mode = stat.S_IMODE(Path(key).stat().st_mode)
     if mode & 0o007:
-        text = f"api.tls.key: {path} is readable by other users (mode {mode:04o}); run chmod 600 on it"
+        text = f"{section}.key: {key} is readable by other users (mode {mode:04o}); run chmod 600 on it"
         if is_strict:
             raise ConfigError(text)
         _log.warning("%s", text)
+    if problem := why_no_pair(Path(certificate), Path(key)):
+        raise ConfigError(f"{section}.key: {problem}")
+
+
+def _check_readable(name: str, path: str) -> None:
+    if problem := why_unreadable(Path(path)):
+        raise ConfigError(f"{name}: {problem}")
 
 
 class ServerTls:
@@ -86,10 +101,10 @@ class ServerTls:
         certificate, key = self._settings.certificate, self._settings.key
         try:
             # Try it first: a mismatched pair must not replace a working one.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+            load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
             pair = (Path(key).read_bytes(), Path(certificate).read_bytes())
-            self.context.load_cert_chain(certificate, key)
-        except (OSError, ssl.SSLError) as error:
+            load_pair(self.context, certificate, key)
+        except (OSError, ValueError) as error:
             raise TlsUnusable(f"api.tls: cannot use {certificate} and {key}: {error}") from error
         return pair
 
