@@ -74,6 +74,20 @@ def test_a_single_server_mends_its_archive_from_a_backup_and_names_what_it_canno
         assert cluster.run("true", within_s=60)["state"] == "Completed"
 
 
+def test_a_disk_of_another_cluster_is_refused_and_stays_as_it_was() -> None:
+    named = {"slurm.cluster_name": "alps"}
+    with LocalCluster(nodes=0, restart=False, settings=named) as cluster, serving(cluster, named) as server:
+        data = cluster.directory / "data"
+        server.stop(signal.SIGKILL)
+        before = {path: path.stat().st_mtime_ns for path in data.rglob("*")}
+        for more in ((), ("--check-config",)):
+            said = server.refused("--set", "slurm.cluster_name=daint", *more)
+            assert f"data_dir: {data} has the data of cluster alps, and this is cluster daint" in said
+            assert "Traceback" not in said
+        assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before
+        started_again(cluster, server)
+
+
 def test_one_of_three_with_a_damaged_newest_snapshot_takes_one_from_another() -> None:
     with (
         LocalCluster(nodes=1, servers=3, restart=False, settings=SHORT) as cluster,

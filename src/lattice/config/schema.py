@@ -395,7 +395,8 @@ class OpenChamiSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names that the Slurm commands use. No `partitions` = every vCluster is one; `qos` maps names to preemption classes."""
 
-    cluster_name: Name = "lattice"  # name of the cluster in Slurm commands
+    # name of the cluster in Slurm commands, and beside its data: servers refuse the data of a cluster with another name
+    cluster_name: Name = "lattice"
     # partition names and their vClusters; empty = every vCluster is a partition of its own name
     partitions: dict[str, Name] = {}
     # QoS names and their preemption classes; empty = low 2, normal 5, high 8

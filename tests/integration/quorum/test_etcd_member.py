@@ -338,3 +338,28 @@ def fill_up(path: Path) -> None:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
+
+
+@pytest.mark.parametrize("has_own_authority", [True, False])
+def test_a_member_among_servers_of_another_cluster_says_so(
+    tmp_path: Path, certificates: CertificateFolder, monkeypatch: pytest.MonkeyPatch, *, has_own_authority: bool
+) -> None:
+    """The disk of a former cluster in a server of the one that has its addresses now."""
+    monkeypatch.setattr(EtcdMember.wait_ready, "__defaults__", (8.0,))
+    former = {name: settings_for(tmp_path / "former", name, certificates) for name in ("s1", "s2", "s3")}
+    theirs = new_certificates(tmp_path / "others") if has_own_authority else certificates
+    now = {name: replace(each, folder=tmp_path / "now" / name, certificates=theirs) for name, each in former.items()}
+
+    async def scenario() -> None:
+        for token, settings in (("former", former), ("now", now)):
+            cluster = {name: each.peer_url for name, each in settings.items()}
+            members = [EtcdMember(each) for each in settings.values()]
+            async with stopping(*members):
+                await asyncio.gather(*(member.bootstrap(token, cluster) for member in members))
+        one, *others = EtcdMember(former["s1"]), EtcdMember(now["s2"]), EtcdMember(now["s3"])
+        async with stopping(one, *others):
+            await asyncio.gather(*(member.restart() for member in others))
+            with pytest.raises(MemberFailed, match=r"belong to another cluster than the data in .*former"):
+                await one.restart()
+
+    in_time(scenario(), 120.0)

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -15,12 +16,22 @@ from msgspec.structs import replace
 from lattice.config.load import ConfigError
 from lattice.config.redaction import redacted
 from lattice.config.release import installed_release
-from lattice.config.schema import ApiSection, LogSection, ObjectStoreSection, PeerSection, QuorumSection, ServerConfig
+from lattice.config.schema import (
+    ApiSection,
+    LogSection,
+    ObjectStoreSection,
+    PeerSection,
+    QuorumSection,
+    ServerConfig,
+    SlurmSection,
+)
 from lattice.config.secrets import SecretError
 from lattice.daemons.outside import local_disk
 from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.programs import server
 from lattice.daemons.programs.server_check import check_peers, check_surroundings, connect_outcomes
+from lattice.daemons.server.lost_data import note_begun
+from lattice.quorum.owner import Owner, owner_of
 from tests.s3_server import running_s3
 
 
@@ -44,6 +55,49 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(ConfigError, match=r"data_dir: .* belongs to .*; run as its owner, or change the owner"):
         check_surroundings(config(tmp_path))
+
+
+def test_data_of_another_cluster_or_server_is_refused_by_name(tmp_path: Path) -> None:
+    ours = config(tmp_path)
+
+    def named(cluster: str, server: str = "s1", kind: Literal["sqlite", "etcd"] = "sqlite") -> ServerConfig:
+        return replace(
+            ours, name=server, slurm=SlurmSection(cluster_name=cluster), quorum=replace(ours.quorum, kind=kind)
+        )
+
+    note_begun(ours)  # a cluster without a name, which gets one
+    check_surroundings(named("alps"))
+    note_begun(named("alps"))
+    check_surroundings(named("alps", "renamed"))
+    told = rf"data_dir: {tmp_path} has the data of cluster alps, and "
+    with pytest.raises(ConfigError, match=rf"{told}this is cluster daint .*remove {tmp_path}/owner.json if .* renamed"):
+        check_surroundings(named("daint"))
+    with pytest.raises(ConfigError, match=f"{told}the configuration names no cluster"):
+        check_surroundings(ours)
+    with pytest.raises(ConfigError, match=f"data_dir: {tmp_path} has the data of server s1, and this is s2"):
+        check_surroundings(named("alps", "s2", "etcd"))
+    (tmp_path / "owner.json").unlink()
+    check_surroundings(named("daint"))
+    (tmp_path / "owner.json").write_text("{")
+    check_surroundings(named("daint"))
+    note_begun(named("daint"))
+    assert owner_of(tmp_path) == Owner(cluster="daint", server="s1")
+
+
+def test_data_of_one_server_is_not_begun_anew_as_that_of_several(tmp_path: Path) -> None:
+    alone = config(tmp_path)
+    several = replace(alone, quorum=replace(alone.quorum, kind="etcd"))
+    (tmp_path / "log.db").write_bytes(b"log")
+    check_surroundings(alone)
+    with pytest.raises(ConfigError, match=r"data_dir: .*a server that was alone .*--bootstrap --recover-from"):
+        check_surroundings(several)
+    (tmp_path / "etcd").mkdir()
+    (tmp_path / "etcd" / "member.json").write_text("{}")
+    check_surroundings(several)
+    (tmp_path / "log.db").unlink()
+    check_surroundings(several)
+    with pytest.raises(ConfigError, match=r"data_dir: .*a server that has others \(quorum.kind: etcd\)"):
+        check_surroundings(alone)
 
 
 def test_the_log_needs_a_local_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

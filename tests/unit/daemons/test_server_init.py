@@ -42,6 +42,18 @@ def test_what_it_writes_can_be_used_as_it_is(
     assert "--agent-token NODE" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("host", "name"), [("10.0.0.1", "server"), ("::1", "server"), ("7", "7"), ("on.site.test", "on"), ("s1", "s1")]
+)
+def test_a_server_has_a_name_that_its_file_can_hold(words: list[str], tmp_path: Path, host: str, name: str) -> None:
+    assert init([*words, "--host", host, "--cluster", "1e5"]) == 0
+    config = load(tmp_path / "etc" / "server.yaml", ServerConfig, [])
+    assert (config.name, config.slurm.cluster_name) == (name, "1e5")
+    with pytest.raises(ConfigError, match="--cluster: 'a b' is not a valid name"):
+        init([*words, "--dir", str(tmp_path / "more"), "--cluster", "a b"])
+    assert not (tmp_path / "more").exists()
+
+
 def test_the_file_of_the_package_that_holds_only_comments_is_filled_in(words: list[str], tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "config.yaml").write_text(

@@ -10,6 +10,8 @@ from lattice.config.schema import ServerConfig
 from lattice.daemons.outside.local_disk import why_unsuitable
 from lattice.daemons.outside.objects import has_shared_store, store_outcomes
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
+from lattice.daemons.server.lost_data import owner_by
+from lattice.quorum.owner import why_foreign, why_other_kind
 
 CONNECT_WITHIN_S = 5.0
 
@@ -27,8 +29,15 @@ def check_surroundings(config: ServerConfig) -> None:
 
 
 def check_data_dir(config: ServerConfig) -> None:
-    """Raises ConfigError for a data directory of another user, or one on a file server."""
-    if problem := why_unsuitable(Path(config.data_dir)):
+    """Raises ConfigError for a data directory of another user or cluster, or one on a file server."""
+    folder = Path(config.data_dir)
+    kind = config.quorum.kind
+    problem = (
+        why_unsuitable(folder)
+        or why_foreign(folder, owner_by(config), is_server_fixed=kind == "etcd")
+        or why_other_kind(folder, kind if config.log.kind == "sqlite" else "")
+    )
+    if problem:
         raise ConfigError(f"data_dir: {problem}")
 
 

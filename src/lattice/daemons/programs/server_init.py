@@ -69,6 +69,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--admin", default="", metavar="USER", help="the first administrator (default: you)")
     parser.add_argument(
+        "--cluster",
+        default="",
+        metavar="NAME",
+        help="name of the cluster, in Slurm commands and beside its data (default: lattice)",
+    )
+    parser.add_argument(
         "--rest-port", type=_port, default=8443, metavar="P", help="port of the REST API (default: %(default)s)"
     )
     parser.add_argument(
@@ -104,6 +110,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
         raise ConfigError(f"--host: {host!r} is not the name or address of a machine")
     if not _NAME.fullmatch(admin):
         raise ConfigError(f"--admin: {admin!r} is not a valid user name")
+    if options.cluster and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", options.cluster):
+        raise ConfigError(f"--cluster: {options.cluster!r} is not a valid name; use letters, digits and hyphens")
     for path in (folder, options.data_dir.absolute()):
         if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(path)):
             raise ConfigError(f"{path} has characters that units and configuration files do not take; choose another")
@@ -194,10 +202,16 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def _server_name(host: str) -> str:
+    """The first part of the machine's name, in quotes: names such as 7 or on are no text in YAML otherwise."""
+    first = "" if _is_address(host) else re.sub(r"[^A-Za-z0-9-]", "-", host.partition(".")[0])
+    return f'"{first or "server"}"'
+
+
 def _server_yaml(options: argparse.Namespace, folder: Path) -> str:
     return f"""\
 # Written by `lattice-server init`. docs/reference/configuration.md explains every key.
-name: {re.sub(r"[^A-Za-z0-9-]", "-", options.host.partition(".")[0]) or "server"}
+name: {_server_name(options.host)}
 data_dir: {options.data_dir.absolute()}
 api:
   hmac_secret: file://{folder}/server.secret
@@ -207,6 +221,7 @@ api:
   tls:
     certificate: {folder}/tls/server.crt
     key: {folder}/tls/server.key
+{f'slurm: {{cluster_name: "{options.cluster}"}}' if options.cluster else "# slurm: {cluster_name: NAME}   # tells this cluster from others"}
 """
 
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from lattice.config.schema import ServerConfig
+from lattice.config.schema import ServerConfig, SlurmSection
 from lattice.daemons.outside.objects import has_shared_store
 from lattice.daemons.server.recovery import object_snapshots
 from lattice.ports.quorum.backups import BackupError
@@ -18,6 +18,7 @@ from lattice.quorum.backup import folder as backups
 from lattice.quorum.backup.restore import read_start
 from lattice.quorum.durable import create_private
 from lattice.quorum.losses import Losses
+from lattice.quorum.owner import Owner, note_owner
 
 LOG = "log.db"
 ARCHIVE = "archive.db"
@@ -26,10 +27,18 @@ BEGUN = "log-begun"
 _log = logging.getLogger(__name__)
 
 
-def note_begun(data_dir: Path) -> None:
-    """Records that this server has a log. Blocks."""
+def note_begun(config: ServerConfig) -> None:
+    """Records that this server has a log, and whose it is. Blocks."""
+    data_dir = Path(config.data_dir)
     if data_dir.is_dir() and not (data_dir / BEGUN).exists():
         create_private(data_dir / BEGUN)
+    note_owner(data_dir, owner_by(config))
+
+
+def owner_by(config: ServerConfig) -> Owner:
+    """A cluster with the name that every cluster has by default has none."""
+    name = config.slurm.cluster_name
+    return Owner(cluster="" if name == SlurmSection().cluster_name else name, server=config.name)
 
 
 def refuse_lost_log(data_dir: Path, losses: Losses) -> None:

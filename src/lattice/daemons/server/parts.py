@@ -166,7 +166,7 @@ class ServerParts:
                 await prepare()
                 await self.replica.start()
                 self._check_clock()
-                await asyncio.to_thread(note_begun, self.storage.folder)
+                await asyncio.to_thread(note_begun, self.config)
                 self.front.unpublish()  # left behind by a server that was killed
                 await serve(rest, grpc)
                 self._keeping.append(asyncio.create_task(self.figures.run(), name="figures"))

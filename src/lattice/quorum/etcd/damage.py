@@ -28,13 +28,30 @@ _DAMAGED = (
     "unexpected EOF",
     "corrupt",
 )
+# What a member logs when those at the addresses of the others have a log of their own, or certificates of another authority.
+_STRANGE = (
+    b"cluster id mismatch",
+    b"signed by unknown authority",
+    b"unknown certificate authority",
+    b"bad certificate",
+)
 
 _log = logging.getLogger(__name__)
 
 
+def strangers(settings: MemberSettings, log_tail: Sequence[bytes]) -> str:
+    """What to say of a member without a leader whose neighbours belong to another cluster; empty if nothing says so."""
+    if not any(sign in line.lower() for line in log_tail for sign in _STRANGE):
+        return ""
+    return (
+        f"the servers at the addresses of the others belong to another cluster than the data in {settings.folder.parent}: "
+        "correct `data_dir` or `quorum.peers`; a server that is to join them needs an empty data directory"
+    )
+
+
 def remedy(settings: MemberSettings, words: str) -> str:
     """Advice for a member that logs this before it dies; empty if the message is not about its data."""
-    if not any(sign in words.lower() for sign in _DAMAGED):
+    if _STRANGE[0].decode() in words.lower() or not any(sign in words.lower() for sign in _DAMAGED):
         return ""
     return (
         f"; its data is damaged, but the other servers have a complete copy: `lattice admin raft members remove {settings.name}`, "

@@ -22,7 +22,7 @@ import msgspec
 from lattice.quorum.durable import create_private
 from lattice.quorum.etcd import launch as etcd_launch
 from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdError, EtcdRefused, EtcdUnavailable
-from lattice.quorum.etcd.damage import compare, is_served, remedy
+from lattice.quorum.etcd.damage import compare, is_served, remedy, strangers
 from lattice.quorum.etcd.keys import EPOCH
 from lattice.quorum.etcd.settings import (
     MemberFailed,
@@ -170,6 +170,7 @@ class EtcdMember:
                 except EtcdError as error:
                     why = str(error)
                 await asyncio.sleep(_POLL_S)
+        why = strangers(self.settings, self._log_tail()) or why
         raise MemberFailed(f"etcd member {self.settings.name} is not ready after {within_s:.0f} s: {why}")
 
     async def serves(self) -> bool:
@@ -208,17 +209,20 @@ class EtcdMember:
 
     def last_words(self) -> str:
         """The last error that the member logged, or else its last line."""
-        try:
-            with self.settings.log.open("rb") as file:
-                file.seek(max(0, self.settings.log.stat().st_size - _LOG_TAIL_BYTES))
-                lines = file.read().splitlines()
-        except OSError:
-            lines = []
+        lines = self._log_tail()
         records = [record for line in lines if (record := _read_record(line)) is not None]
         bad = [record for record in records if record.level in ("error", "fatal", "panic")]
         if bad:
             return str(bad[-1])
         return lines[-1].decode("utf-8", "replace") if lines else "it wrote nothing"
+
+    def _log_tail(self) -> list[bytes]:
+        try:
+            with self.settings.log.open("rb") as file:
+                file.seek(max(0, self.settings.log.stat().st_size - _LOG_TAIL_BYTES))
+                return file.read().splitlines()
+        except OSError:
+            return []
 
     async def _first_start(self, origin: Origin) -> None:
         self.version = await installed_version(self.settings.program)
