@@ -18,10 +18,10 @@ def spliced(page: str) -> str:
     """The page with the tables between its two marks as they are now."""
     before, _, rest = page.partition(BEGIN)
     after = rest.partition(END)[2]
-    return "\n".join([f"{before}{BEGIN}", *_tables(), f"{END}{after}"])
+    return "\n".join([f"{before}{BEGIN}", *tables(), f"{END}{after}"])
 
 
-def _tables() -> list[str]:
+def tables() -> list[str]:
     lines: list[str] = []
     for title, fates, heading in SECTIONS:
         chosen = [option for option in OPTIONS if option.fate in fates]
