@@ -55,7 +55,7 @@ def test_an_agent_is_installed_upgraded_and_keeps_its_configuration(tmp_path: Pa
     assert first.returncode == 0, first.stderr
     file = root / "etc" / "lattice" / "agent.yaml"
     assert file.read_text().splitlines()[:3] == [
-        "node_id: n1",
+        'node_id: "n1"',
         "state_dir: /var/lib/lattice/agent",
         "servers: [s1:50051,s2:50051]",
     ]
@@ -87,6 +87,22 @@ def test_a_server_is_installed_with_a_configuration_of_the_site(tmp_path: Path) 
     assert (root / "etc" / "lattice" / "server.yaml").read_text() == "name: s2\n"
     assert (root / "etc" / "lattice" / "server.join").stat().st_mode & 0o777 == 0o600
     assert "lattice:" in (root / "etc" / "passwd").read_text()
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_bundle_is_not_unpacked_over_the_debian_packages(tmp_path: Path) -> None:
+    place, root, token = bundle(tmp_path, "0.2.0"), tmp_path / "root", tmp_path / "token"
+    token.write_text("secret\n")
+    known = root / "var" / "lib" / "dpkg" / "info" / "lattice-cli.list"
+    known.parent.mkdir(parents=True)
+    known.write_text("/.\n/opt\n/opt/lattice\n/opt/lattice/bin\n")
+    words = ("--root", root, "--node", "n1", "--servers", "s1:50051", "--token-file", token)
+    done = run(place / "install-compute", *words)
+    assert done.returncode == 2
+    assert "/opt/lattice belongs to the Debian packages here; upgrade these, or remove them first" in done.stderr
+    assert not (root / "opt").exists()
+    known.write_text("/etc/lattice/config.yaml\n")  # removed, and not purged
+    assert run(place / "install-compute", *words).returncode == 0
 
 
 @pytest.mark.usefixtures("as_root")

@@ -42,3 +42,12 @@ def test_wrong_usage_is_told() -> None:
         done = validate(*words, **environment)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr
+
+
+def test_a_python_that_is_too_old_is_told() -> None:
+    pretend = (
+        f"import runpy, sys; sys.version_info = (3, 9, 18); runpy.run_path({str(VALIDATE)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", pretend], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "validate: Python 3.11 or newer is needed, and this is 3.9; start it with python3.11\n"
