@@ -18,7 +18,7 @@ NOBODY = 65534
 PROGRAMS = ("lattice", "lattice-server", "lattice-agent", "lattice-supervisor")
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """A Python of our version that a stranger may execute."""
     for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         probe = [candidate, "-c", "import sys; print(sys.version_info[:2])"]
@@ -47,7 +47,7 @@ def open_programs() -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="lattice-venv-"))
     home.chmod(0o755)
     try:
-        subprocess.run([_interpreter(), "-m", "venv", "--without-pip", home], check=True)
+        subprocess.run([interpreter(), "-m", "venv", "--without-pip", home], check=True)
         lines = [_readable(folder, home / f"copy{place}") for place, folder in enumerate(package_folders())]
         (found,) = home.glob("lib/python*/site-packages")
         (found / "lattice.pth").write_text("\n".join(lines) + "\n")
