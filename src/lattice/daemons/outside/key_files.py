@@ -31,7 +31,7 @@ def why_no_pair(certificate: Path, key: Path) -> str:
 
 
 def load_pair(context: ssl.SSLContext, certificate: str | Path, key: str | Path) -> None:
-    """Raises OSError (of which SSLError is one) and ValueError. Nobody is asked for a passphrase: services start by themselves."""
+    """Raises OSError (of which SSLError is one) and ValueError. Never asks for a passphrase: services start by themselves."""
     context.load_cert_chain(certificate, key, password=_no_passphrase)
 
 

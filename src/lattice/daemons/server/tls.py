@@ -58,7 +58,7 @@ def check_tls(config: ServerConfig) -> None:
 
 
 def _check_pair(section: str, certificate: str, key: str, *, is_strict: bool) -> None:
-    """As the server will use them, so that what is wrong is told before anything starts."""
+    """As the server will use them, so that what is wrong is known before anything starts."""
     _check_readable(f"{section}.certificate", certificate)
     _check_readable(f"{section}.key", key)
     mode = stat.S_IMODE(Path(key).stat().st_mode)
