@@ -109,7 +109,9 @@ def _one_start(cluster: LocalCluster, client: Client, work: Mapping[str, str], c
 
 
 def _burnt(client: Client, work: Mapping[str, str]) -> float:
-    allocation = client.submit(Submission(entrypoint=["bash", "-c", BURN], resources=SHARE, **work))
+    allocation = client.submit(
+        Submission(entrypoint=["bash", "-c", f"exec -c bash -c '{BURN}'"], resources=SHARE, **work)
+    )
     ended = client.wait(allocation.id, timeout=120)
     if ended.state != "Completed":
         raise AssertionError(ended.message)
