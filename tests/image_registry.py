@@ -63,9 +63,9 @@ class RegistryProcess:
         connection = http.client.HTTPConnection(self.host, timeout=30)
         try:
             connection.request(method, path, body=body, headers={"Content-Type": kind} if kind else {})
-            answer = connection.getresponse()
-            answer.read()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}
+            with connection.getresponse() as answer:
+                answer.read()
+                return answer.status, {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
 

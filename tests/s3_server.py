@@ -47,7 +47,8 @@ class S3Server:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path, headers=_UNCHECKED)
-            return connection.getresponse().status
+            with connection.getresponse() as answer:
+                return answer.status
         finally:
             connection.close()
 

@@ -167,7 +167,8 @@ def _put_archived(bucket: Bucket, name: str, data: bytes) -> None:
     address = urlsplit(url)
     with contextlib.closing(HTTPConnection(address.hostname or "", address.port)) as connection:
         connection.request("PUT", f"{address.path}?{address.query}", body=data, headers=headers)
-        assert connection.getresponse().status == 200
+        with connection.getresponse() as answer:
+            assert answer.status == 200
 
 
 def test_objects_in_an_archive_are_asked_for_and_looked_at_until_they_are_there(s3: S3Server) -> None:

@@ -159,7 +159,8 @@ async def test_a_signed_request_stores_one_object_without_a_key(s3: S3Server) ->
     address = urlsplit(signed.url)
     connection = HTTPConnection("127.0.0.1", s3.port, timeout=10)
     connection.request("PUT", f"{address.path}?{address.query}", body=b"by another", headers=signed.headers)
-    assert connection.getresponse().status == 200
+    with connection.getresponse() as answer:
+        assert answer.status == 200
     connection.close()
     assert await store.get("a/b.zst") == b"by another"
     assert "test" not in signed.headers.values()
@@ -226,7 +227,8 @@ async def test_a_signed_request_for_the_work_of_a_tenant_leads_to_its_bucket(s3:
         address = urlsplit((await store.sign_put(f"{tenant}/-/a1/logs/run-1/stdout/n1/0.log.zst")).url)
         connection = HTTPConnection("127.0.0.1", s3.port, timeout=10)
         connection.request("PUT", f"{address.path}?{address.query}", body=b"1", headers={"content-type": "text/plain"})
-        assert connection.getresponse().status == 200
+        with connection.getresponse() as answer:
+            assert answer.status == 200
         connection.close()
     assert [name[:3] for name in await listed(own, "")] == ["bio"]
     assert [name[:3] for name in await listed(common, "")] == ["geo"]

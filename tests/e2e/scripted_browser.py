@@ -24,8 +24,10 @@ def ask(method: str, url: str, ca_file: str, body: str | None = None) -> tuple[i
         connection = http.client.HTTPConnection("127.0.0.1" if host == "localhost" else host, port, timeout=10)
     headers = {} if body is None else {"Content-Type": "application/x-www-form-urlencoded"}
     connection.request(method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body, headers)
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode(), answer.getheader("Location") or ""
+    with connection.getresponse() as answer:
+        said = answer.status, answer.read().decode(), answer.getheader("Location") or ""
+    connection.close()
+    return said
 
 
 def log_in(url: str, user: str, ca_file: str, *, visits: bool = True) -> str:

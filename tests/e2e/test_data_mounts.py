@@ -179,7 +179,8 @@ def test_data_in_an_archive_is_restored_then_copied(cluster: LocalCluster, place
     connection = HTTPConnection(address.hostname or "", address.port)
     headers = {"x-amz-storage-class": "DEEP_ARCHIVE", "content-type": "application/octet-stream"}
     connection.request("PUT", f"{address.path}?{address.query}", body=b"from the vault\n", headers=headers)
-    assert connection.getresponse().status == 200
+    with connection.getresponse() as answer:
+        assert answer.status == 200
     connection.close()
     done = cluster.run("cat /data/set/object", data=mount("s3://archive/set"))
     assert (done["state"], cluster.logs(done["id"])) == ("Completed", "from the vault\n")

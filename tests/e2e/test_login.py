@@ -336,7 +336,8 @@ def test_login_at_a_provider_of_somebody_else(tmp_path: Path) -> None:
             connection = http.client.HTTPConnection("localhost", port, timeout=5)
             with contextlib.suppress(OSError), contextlib.closing(connection):
                 connection.request("PUT", "/users/ada", claims, {"Content-Type": "application/json"})
-                return connection.getresponse().status == 204
+                with connection.getresponse() as answer:
+                    return answer.status == 204
             return False
 
         eventually(answers, "the provider listens", within_s=30)

@@ -97,7 +97,7 @@ def test_whoever_waits_for_the_work_finds_its_results(cluster: LocalCluster, pla
     (folder,) = (warm / "plain").iterdir()
     assert (folder / "answer").read_text() == "42\n"
     details = cluster.get(f"/allocations/{folder.name}?details=true")["details"]
-    assert details["stage_out"] == [{"source": "results", "target": f"file://{warm}/plain/{{id}}"}]
+    assert details["stage_out"] == [{"source": "results", "target": f"file://{warm}/plain/{{id}}", "made": False}]
     eventually(lambda: leaves_nothing(place), "scratch to be gone")
 
 

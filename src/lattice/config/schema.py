@@ -434,7 +434,7 @@ class ImagesSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     # directory with images as NAME/VERSION/TAG.squashfs, under the same path on servers and nodes; empty = paths only
     directory: str = ""
-    # instead: oci://HOST/PREFIX, a registry with PREFIX/NAME/VERSION:TAG; or https://HOST/PATH, a web server with SHA256SUMS
+    # in its place a registry, oci://HOST/PREFIX with PREFIX/NAME/VERSION:TAG, or a web server, https://HOST/PATH with SHA256SUMS
     url: Annotated[str, Meta(pattern=r"^$|^(oci|https?)://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._/-]*)?$")] = ""
     keys: list[str] = []  # files with public keys (PEM, Ed25519 or ECDSA) that sign images
     registries: list[RegistrySection] = []  # registries from which containers may be taken; nodes have --registries

@@ -189,10 +189,10 @@ class LocalCluster:
             headers["Content-Type"] = "application/json"
         try:
             connection.request(method, f"/api/v1{path}", body=data, headers=headers)
-            answer = connection.getresponse()
-            content = answer.read()
-            is_json = "json" in (answer.getheader("Content-Type") or "")
-            return answer.status, json.loads(content) if is_json else content.decode(errors="replace")
+            with connection.getresponse() as answer:  # closed also when the server dies before its end
+                content = answer.read()
+                is_json = "json" in (answer.getheader("Content-Type") or "")
+                return answer.status, json.loads(content) if is_json else content.decode(errors="replace")
         finally:
             connection.close()
 
