@@ -253,6 +253,14 @@ def test_every_dashboard_goes_on_showing_data_for_an_hour(site: Site) -> None:
             time.sleep(min(60.0, max(0.0, until_s - time.monotonic())))
 
 
+def texts_of(bundle: Path) -> dict[str, str]:
+    """Its files by name."""
+    with tarfile.open(bundle) as archive:
+        members = {member.name.partition("/")[2]: member for member in archive.getmembers()}
+        read = {name: archive.extractfile(member) for name, member in members.items()}
+        return {name: file.read().decode() for name, file in read.items() if file is not None}
+
+
 def test_a_bundle_has_what_is_needed_and_no_secret(site: Site, tmp_path: Path) -> None:
     cluster = site.cluster
     cluster.run(["sh", "-c", f"echo {PLANTED[2]}"], environment={"PASSWORD": PLANTED[1]})
@@ -262,10 +270,7 @@ def test_a_bundle_has_what_is_needed_and_no_secret(site: Site, tmp_path: Path) -
     )
     assert made.stdout.strip() == str(path)
     assert path.stat().st_mode & 0o077 == 0
-    with tarfile.open(path) as archive:
-        members = {member.name.partition("/")[2]: member for member in archive.getmembers()}
-        read = {name: archive.extractfile(member) for name, member in members.items()}
-        texts = {name: file.read().decode() for name, file in read.items() if file is not None}
+    texts = texts_of(path)
     for name in ("raft.json", "nodes.json", "allocations.json", "scheduler.json", "servers/1/metrics.json"):
         assert name in texts, made.stderr
     assert "registered with" in texts["nodes/watched/agent.log"], "without a shell on the node"
@@ -315,7 +320,7 @@ def test_a_trace_reaches_the_work_and_its_spans_the_collector(site: Site) -> Non
         assert getpass.getuser().encode() not in call.body.replace(b"lattice", b"")
 
 
-def test_two_tenants_see_nothing_of_each_other(site: Site) -> None:
+def test_two_tenants_see_nothing_of_each_other(site: Site, tmp_path: Path) -> None:
     cluster = site.cluster
     for name in ("aurora", "borealis"):
         status, made = cluster.request("POST", "/tenants", {"name": name})
@@ -348,6 +353,16 @@ def test_two_tenants_see_nothing_of_each_other(site: Site) -> None:
             assert "aurora" not in json.dumps(said)
         for call in site.traces.calls:
             assert b"aurora" not in call.body
+        seen = {}
+        for reader, token in (("administrator", cluster.token), ("stranger", stranger)):
+            bundle = tmp_path / f"{reader}.tar.gz"
+            words = [PROGRAMS / "lattice", "admin", "diag-bundle", "--node", "watched", "--file", bundle]
+            variables = cluster.environment() | {"LATTICE_TOKEN": token}
+            subprocess.run(words, env=variables, capture_output=True, timeout=90, check=True)
+            seen[reader] = "\n".join(texts_of(bundle).values())
+        assert "secret-of-aurora" in seen["administrator"]
+        for word in ("aurora", f'"{name}"'):
+            assert word not in seen["stranger"]
     finally:
         cluster.request("DELETE", f"/allocations/{name}")
 
