@@ -210,6 +210,7 @@ def scripted_work(site: Site) -> Iterator[dict[str, str]]:
             cwd=str(site.cluster.directory),
             resources={"constraints": {"nodes": node}},
             telemetry={"mode": "debug"},
+            lifecycle={"walltime": "2h"},  # longer than the hour of the long form, which is the default
         )["id"]
         for name, node in SENDS.items()
     }
@@ -356,7 +357,15 @@ def test_two_tenants_see_nothing_of_each_other(site: Site, tmp_path: Path) -> No
         seen = {}
         for reader, token in (("administrator", cluster.token), ("stranger", stranger)):
             bundle = tmp_path / f"{reader}.tar.gz"
-            words = [PROGRAMS / "lattice", "admin", "diag-bundle", "--node", "watched", "--file", bundle]
+            words: list[str | Path] = [
+                PROGRAMS / "lattice",
+                "admin",
+                "diag-bundle",
+                "--node",
+                "watched",
+                "--file",
+                bundle,
+            ]
             variables = cluster.environment() | {"LATTICE_TOKEN": token}
             subprocess.run(words, env=variables, capture_output=True, timeout=90, check=True)
             seen[reader] = "\n".join(texts_of(bundle).values())
