@@ -88,7 +88,7 @@ def test_step_over_the_memory_limit_ends_alone(root_shim: ShimProcess) -> None:
     agent.ask("end_step", **about(fields), grace_s=0.0, why="a task failed")
     end = step_end(agent, 7)
     assert (end["cause"], end["why"]) == ("oom", victim["oom"])
-    assert 40 < end["peak_memory_mb"] <= 64.5
+    assert 40 < end["peak_memory_mb"] <= 66  # version 2 counts what processors took in advance
     assert end["peak_pids"] >= 2
     assert agent.ask("list")["runs"][0]["phase"] == "running"
     agent.ask("stop", number=7, run=1, grace_s=0.0, why="cancelled")
