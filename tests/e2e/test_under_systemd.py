@@ -58,6 +58,7 @@ python3 /validate https://machine:8443 n1 > /validated 2>&1
 cat /validated >&2
 try "validation" grep -qx '15 of 15 passed' /validated
 
+lattice admin vcluster update default --node-sharing=shared >&2  # room for more beside it
 lattice submit --walltime=1h --cpus=1 --memory=200M --stdout=/dev/null -- sleep 4329 >&2
 try "work runs" wait_for work
 pid=$(work)
