@@ -113,7 +113,7 @@ class _Signing(Generic[T]):
         self._decoder = msgspec.json.Decoder(kind)
 
     def sign(self, record: T) -> str:
-        body = urlsafe_b64encode(msgspec.json.encode(record)).decode()
+        body = urlsafe_b64encode(msgspec.json.encode(record)).decode().rstrip("=")  # which means more in an address
         return f"{body}.{self._code(body)}"
 
     def read(self, text: str) -> T | None:
@@ -121,7 +121,7 @@ class _Signing(Generic[T]):
         if len(text) > MAX_TEXT or not hmac.compare_digest(self._code(body).encode(), code.encode()):
             return None
         try:
-            return self._decoder.decode(urlsafe_b64decode(body))
+            return self._decoder.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         except (ValueError, msgspec.DecodeError):
             return None
 

@@ -1,5 +1,7 @@
 """Heads and bodies that the gateway passes on: strict about lengths, silent about our tokens, alone in saying who asks."""
 
+import re
+
 import pytest
 
 from lattice.api.gateway.bodies import BodyReader
@@ -158,3 +160,13 @@ def test_tickets_and_sessions_are_good_soon_at_their_own_address_and_at_every_se
     assert tickets.session(session, "/proxy/a17/80") == grant
     now[0] += SESSION_S
     assert tickets.session(session, "/proxy/a17/80") is None
+
+
+@pytest.mark.parametrize("user", ["a", "ad", "ada"])
+def test_a_ticket_has_no_character_that_means_more_in_an_address(user: str) -> None:
+    tickets = Tickets(lambda: 1.0)
+    grant = Grant(user=user, number=17, prefix="/proxy/a17/80", port="80")
+    ticket, session = tickets.issue(grant), tickets.begin(grant)
+    assert re.fullmatch(r"[A-Za-z0-9_.-]+", ticket + session)
+    found = tickets.ticket(ticket, grant.prefix)
+    assert (found is not None and found.grant, tickets.session(session, grant.prefix)) == (grant, grant)
