@@ -77,8 +77,8 @@ class Load:
             try:
                 while not self._stop.is_set():
                     connection.request("GET", self._path, headers=self._headers)
-                    answer = connection.getresponse()
-                    text = answer.read().decode()
+                    with connection.getresponse() as answer:
+                        text = answer.read().decode()
                     if answer.status == 200:
                         self.answers.append(text)
                     else:

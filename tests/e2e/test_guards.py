@@ -62,8 +62,8 @@ def ask(cluster: LocalCluster, method: str, path: str, body: bytes, token: str) 
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
     try:
         connection.request(method, f"/api/v1{path}", body, {"Authorization": f"Bearer {token}"})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+        with connection.getresponse() as answer:
+            return answer.status, answer.read()
     finally:
         connection.close()
 

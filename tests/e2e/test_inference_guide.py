@@ -81,8 +81,8 @@ class Load:
             try:
                 body = json.dumps({"text": "a great day, no bad one"})
                 connection.request("POST", "/proxy/services/model/v1/predict", body, self._headers)
-                answer = connection.getresponse()
-                text = answer.read()
+                with connection.getresponse() as answer:
+                    text = answer.read()
                 if answer.status == 200 and json.loads(text)["score"] == 1:
                     self.answers.append(json.loads(text)["model"])
                 else:

@@ -94,8 +94,8 @@ class Site:
         trust = ssl.create_default_context(cafile=self.authority.ca)
         connection = http.client.HTTPSConnection(str(parts.hostname), parts.port, context=trust, timeout=10)
         connection.request("POST", "/control", json.dumps(asked))
-        answer: dict[str, Any] = json.loads(connection.getresponse().read())
-        connection.close()
+        with contextlib.closing(connection), connection.getresponse() as response:
+            answer: dict[str, Any] = json.loads(response.read())
         return answer
 
 

@@ -64,8 +64,8 @@ class Running:
             content = None if body is None else json.dumps(body)
             headers = {"authorization": f"Bearer {token()}", "content-type": "application/json"}
             connection.request(method, path, content, headers)
-            answer = connection.getresponse()
-            told = json.loads(answer.read())
+            with connection.getresponse() as answer:
+                told = json.loads(answer.read())
             assert answer.status < 300, told
             assert isinstance(told, dict)
             return told

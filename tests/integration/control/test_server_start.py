@@ -21,8 +21,8 @@ def fetch(port: int, path: str, token: str = "") -> tuple[int, str, dict[str, ob
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("retry-after", ""), json.loads(answer.read())
+        with connection.getresponse() as answer:
+            return answer.status, answer.getheader("retry-after", ""), json.loads(answer.read())
     finally:
         connection.close()
 

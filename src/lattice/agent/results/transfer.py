@@ -63,15 +63,16 @@ class Transfer(Uploader):
         connection = connect(address.scheme, address.hostname or "", address.port, said.get("authorities") or "")
         try:
             connection.request("GET", f"{address.path}?{address.query}")
-            answer = connection.getresponse()
-            if answer.status == GONE:
-                raise Absent(name)
-            if answer.status != http.client.OK:
-                what = f"the store answered with status {answer.status}: {answer.read(MAX_TEXT).decode('utf-8', 'replace')}"
-                raise Again(what) if answer.status in WORTH_ANOTHER else Refused(what)
-            while piece := answer.read(PIECE):
-                os.write(fd, piece)
-                self.tell(len(piece))
+            with connection.getresponse() as answer:
+                if answer.status == GONE:
+                    raise Absent(name)
+                if answer.status != http.client.OK:
+                    text = answer.read(MAX_TEXT).decode("utf-8", "replace")
+                    what = f"the store answered with status {answer.status}: {text}"
+                    raise Again(what) if answer.status in WORTH_ANOTHER else Refused(what)
+                while piece := answer.read(PIECE):
+                    os.write(fd, piece)
+                    self.tell(len(piece))
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
             raise Again(f"cannot reach the store: {str(error) or type(error).__name__}") from None
         finally:

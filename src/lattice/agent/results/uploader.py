@@ -105,8 +105,8 @@ class Uploader:
                 self._send(connection, *file)
             elif body:
                 connection.send(body)
-            answer = connection.getresponse()
-            text = answer.read(MAX_ANSWER)
+            with connection.getresponse() as answer:
+                text = answer.read(MAX_ANSWER)
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
             raise Again(f"cannot reach the store: {str(error) or type(error).__name__}") from None
         finally:

@@ -145,8 +145,8 @@ def _put(signed: pb.UploadSigned, data: bytes) -> None:
     with contextlib.closing(connection):
         try:
             connection.request("PUT", path, body=data, headers=dict(signed.headers))
-            answer = connection.getresponse()
-            said = answer.read(4096)
+            with connection.getresponse() as answer:
+                said = answer.read(4096)
         except (OSError, http.client.HTTPException) as error:
             raise ObjectStoreError(f"cannot reach the store: {str(error) or type(error).__name__}") from None
     if answer.status not in (200, 201, 204):

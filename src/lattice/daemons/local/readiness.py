@@ -22,8 +22,8 @@ def ask(layout: Layout, port: int, path: str) -> Any:  # noqa: ANN401 - JSON
     connection = http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
     try:
         connection.request("GET", f"/api/v1{path}", headers={"Authorization": f"Bearer {token}"})
-        answer = connection.getresponse()
-        body = answer.read()
+        with connection.getresponse() as answer:
+            body = answer.read()
         if answer.status != 200:
             raise NotYet(f"GET {path}: status {answer.status}: {body[:500].decode(errors='replace')}")
         return json.loads(body)
@@ -51,8 +51,8 @@ def page_of(port: int) -> str:
     connection = http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
     try:
         connection.request("GET", "/")
-        answer = connection.getresponse()
-        body = answer.read()
+        with connection.getresponse() as answer:
+            body = answer.read()
     except (OSError, http.client.HTTPException):
         return "off"
     finally:

@@ -114,11 +114,12 @@ class Transport:
                 own["Authorization"] = authorization
             connection = self._connection(at)
             try:
-                response = self._ask(connection, at, own, method, body)
-                place = response.headers.get("Location") or ""
-                if response.status not in (301, 302, 303, 307, 308) or not place:
-                    yield Answer(response, url)
-                    return
+                # Closed by itself: an answer that ends its connection is no longer the connection's to close.
+                with self._ask(connection, at, own, method, body) as response:
+                    place = response.headers.get("Location") or ""
+                    if response.status not in (301, 302, 303, 307, 308) or not place:
+                        yield Answer(response, url)
+                        return
                 url = urljoin(url, place)
                 if urlsplit(url).scheme not in ("http", "https") or (at.scheme == "https" and not is_secure(url)):
                     raise HttpFailed(f"{host_of(url)}: it leads to a place that is not secure")

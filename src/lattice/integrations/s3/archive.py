@@ -69,8 +69,8 @@ class Archive:
         headers = {"content-type": "application/xml"} if body else {}
         try:
             connection.request(method, f"{address.path}?{address.query}", body=body, headers=headers)
-            answer = connection.getresponse()
-            said = answer.read(1 << 16)
+            with connection.getresponse() as answer:
+                said = answer.read(1 << 16)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise SourceError(f"cannot reach the store: {str(error) or type(error).__name__}") from None

@@ -151,8 +151,8 @@ def _endpoint(endpoint: Endpoint, context: Context) -> Iterator[Finding]:
         asked.connect()
         shown = asked.sock.getpeercert() if isinstance(asked.sock, ssl.SSLSocket) else None
         asked.request("GET", "/api/v1/version")
-        answer = asked.getresponse()
-        now, body = time(), answer.read(1 << 16)
+        with asked.getresponse() as answer:
+            now, body = time(), answer.read(1 << 16)
         asked.close()
     except ssl.SSLCertVerificationError as error:
         remedy = "set ca_file to the authority of the cluster, or renew the server's certificate (api.tls.certificate)"
