@@ -30,7 +30,7 @@ _PAGE = 500
 class Walked(NamedTuple):
     entries: int
     violations: list[str]
-    registered: int  # how many entries put a service into the registry, or took it out
+    registered: int  # how often a service came into the registry or left it; several may in one entry
     digest: str
 
 
@@ -47,7 +47,7 @@ def walk(cluster: LocalCluster) -> Walked:
             violations += [f"at {entries}: {each}" for each in check(state)]
             violations += [f"at {entries}: {each}" for each in _judge_registry(state)]
         now = {(key, each.number) for key, found in state.services.registered() for each in found}
-        registered += now != before
+        registered += len(now ^ before)
         before = now
         if len(violations) > 20:
             break

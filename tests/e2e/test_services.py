@@ -170,8 +170,12 @@ def test_probes_decide_on_readiness_and_restarts(cluster: LocalCluster, tmp_path
 
     eventually(lambda: "have not passed yet" in view()["reason"], "its startup probe has not passed", within_s=30)
     (tmp_path / "begun").touch()
-    reason = eventually(lambda: view()["reason"] if "404" in view()["reason"] else "", "not ready", within_s=60)
-    assert "readiness probe failed" in reason
+
+    def failed() -> bool:
+        reason = view()["reason"]
+        return "readiness probe failed" in reason and "404" in reason
+
+    eventually(failed, "not ready", within_s=60)
     assert (cluster.allocation(number)["state"], view()["ready"]) == ("Running", 0)
     (tmp_path / "ready").touch()
     eventually(lambda: view()["ready"] == 1, "ready", within_s=30)

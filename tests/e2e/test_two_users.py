@@ -80,8 +80,11 @@ def people(shared_cluster: LocalCluster) -> Iterator[tuple[Person, Person]]:
 
 
 def port_of(cluster: LocalCluster, person: Person) -> int:
-    said = eventually(lambda: cluster.logs(person.alloc), "its port")
-    return int(said.split()[1])
+    def said() -> str | None:
+        words = cluster.logs(person.alloc).split()
+        return words[1] if len(words) > 1 else None
+
+    return int(eventually(said, "its port"))
 
 
 def test_ports_are_for_their_owner(shared_cluster: LocalCluster, people: tuple[Person, Person]) -> None:
