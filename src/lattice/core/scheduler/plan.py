@@ -17,7 +17,7 @@ what it will get is kept from now on. Decisions of earlier plans (`Snapshot.evic
 The drawing of the pass is in docs/architecture/scheduler.md, "The pass".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.model.work.evictions import Eviction, EvictionReason
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.backfill import Start, earliest_start
+from lattice.core.scheduler.placement.borrowing import Borrowing
 from lattice.core.scheduler.placement.bounds import Bounds
 from lattice.core.scheduler.placement.explain import Explanations, Why
 from lattice.core.scheduler.placement.headroom import Headroom
@@ -114,6 +115,7 @@ class _Pass:
         self._victims = Victims(snapshot, self._room, now)
         self._searches = _SEARCHES
         self._loans = Loans(snapshot, self._room, now)
+        self._borrowing = Borrowing(snapshot, self._room, self._headroom, self._loans, now)
 
     def run(self) -> None:
         """Goes through the queue: first those that nodes are kept for, then promised rows."""
@@ -229,7 +231,7 @@ class _Pass:
         if predicted is not None and predicted <= self._now + limits.patience_s * 1000:
             return False
         self._searches -= 1
-        if self._could_borrow(row, shape, demand):
+        if self._borrowing.would_do(row, shape, demand):
             return False
         choice = self._victims.search(demand, shape, klass, self._fits(shape, demand))
         if choice is None:
@@ -268,7 +270,7 @@ class _Pass:
         self, row: int, shape: Shape, demand: Demand, choice: Choice, reason: EvictionReason, due: int = 0
     ) -> None:
         placed = {placement.number for placement in self._progress.placements}
-        number = next(number for number in self._numbers(row) if number not in placed)
+        number = next(number for number in self._snapshot.startable(row) if number not in placed)
         self._victims.take(choice)
         self._keep_from_now(row, shape, demand, choice.rows, max(self._now, due))
         shares = shares_on(self._snapshot, demand, choice.rows)
@@ -285,16 +287,13 @@ class _Pass:
     def _borrow(self) -> None:
         """Starts work on idle nodes of other vClusters, when all work had its chance on its own ones."""
         queue = self._snapshot.queue
-        places = {self._snapshot.vcluster_names.index(each.name): each for each in self._loans.borrowers}
-        waiting = np.isin(self._progress.why[self._order], (_NO_ROOM, BEHIND))
-        waiting &= np.isin(queue.vcluster[self._order], list(places))
-        rows = self._order[waiting & ~self._progress.limited[queue.shape[self._order]]]
-        ranked = sorted(rows.tolist(), key=lambda row: -lending_of(places[int(queue.vcluster[row])]).borrow_priority)
+        waiting: Bools = np.isin(self._progress.why[self._order], (_NO_ROOM, BEHIND))
+        waiting &= ~self._progress.limited[queue.shape[self._order]]
         shut: set[int] = set()
-        for row in ranked:
+        for row, vcluster in self._borrowing.in_turn(self._order, waiting):
             if len(shut) >= _BORROWERS:
                 return
-            if int(queue.shape[row]) not in shut and not self._borrow_for(row, places[int(queue.vcluster[row])]):
+            if int(queue.shape[row]) not in shut and not self._borrow_for(row, vcluster):
                 shut.add(int(queue.shape[row]))
 
     def _borrow_for(self, row: int, vcluster: Vcluster) -> bool:
@@ -308,10 +307,10 @@ class _Pass:
             return False
         demand = self._room.demand(shape.request, vcluster)
         placed = {placement.number for placement in self._progress.placements}
-        for each in self._numbers(row):
+        for each in self._snapshot.startable(row):
             if each in placed:
                 continue
-            rows = self._borrowed(vcluster, shape, demand)
+            rows = self._borrowing.nodes_for(vcluster, shape, demand)
             if rows is None:
                 return False
             if number in self._progress.reservations:
@@ -321,35 +320,6 @@ class _Pass:
             self._place(each, int(queue.run[row]), shape, demand, rows, is_backfill=True)
         self._progress.why[row] = _PLACED
         return True
-
-    def _could_borrow(self, row: int, shape: Shape, demand: Demand) -> bool:
-        """Whether idle nodes of others would do, as things are: they are preferred to work that runs."""
-        vcluster = self._snapshot.vclusters[shape.vcluster]
-        may = self._loans.may_borrow(vcluster, shape, int(self._snapshot.queue.preemption_class[row]))
-        return may and vcluster in self._loans.borrowers and self._borrowed(vcluster, shape, demand) is not None
-
-    def _borrowed(self, vcluster: Vcluster, shape: Shape, demand: Demand) -> Rows | None:
-        """Its own open nodes and the fewest foreign ones that make up what it needs; None when they do not suffice."""
-        if self._headroom.refusal(shape) is not None:
-            return None
-        if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < demand.least:
-            return None
-        own = self._room.candidates(demand, shape)[: demand.least]
-        foreign = self._loans.rows(vcluster, demand, shape, own)
-        if not len(foreign):
-            return None
-        if demand.request.require_conformance and demand.least > 1:
-            own, foreign = own[:0], alike_rows(self._room, foreign, demand.least)
-            if not len(foreign):
-                return None
-        lent = choose_nodes(self._room, demand, foreign, demand.least - len(own))
-        rows: Rows = np.sort(np.concatenate([own, lent]))
-        if self._room.shortage(demand, rows, shape.end_if_started(self._now)) is not None:
-            return None
-        left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
-        if left is not None and int(np.count_nonzero(~self._room.present(shape.tenant)[rows])) > left:
-            return None
-        return rows
 
     # promises
 
@@ -463,7 +433,7 @@ class _Pass:
         place = int(self._snapshot.queue.vcluster[row])
         run = int(self._snapshot.queue.run[row])
         demand = self._room.demand(shape.request, vcluster)
-        for number in self._numbers(row):
+        for number in self._snapshot.startable(row):
             if self._progress.tried[place] >= self._profiles[place].window:
                 return False
             refusal = self._headroom.refusal(shape)
@@ -476,15 +446,6 @@ class _Pass:
                 return False
             self._place(number, run, shape, demand, rows, is_backfill=self._progress.depth[place] < self._depth[place])
         return True
-
-    def _numbers(self, row: int) -> Iterator[int]:
-        """The allocation of the row, or the pending tasks of its group, first positions first."""
-        number = int(self._snapshot.queue.number[row])
-        if not self._snapshot.queue.block[row]:
-            yield number
-            return
-        for start, stop in self._snapshot.groups[number].startable:
-            yield from range(number + 1 + start, number + 1 + stop)
 
     def _choose(self, row: int, shape: Shape, demand: Demand) -> Rows | None:
         """Nodes for one allocation; None, with the reason noted and the shape closed, when there are none."""

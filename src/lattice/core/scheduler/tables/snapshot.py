@@ -5,7 +5,7 @@ prefer. Times are milliseconds since 1970. See docs/architecture/scheduler.md.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -245,6 +245,15 @@ class Snapshot:
         if shape is None:
             raise LookupError(f"queue row {row} has no shape")
         return shape
+
+    def startable(self, row: int) -> Iterator[int]:
+        """The allocation of the row, or the pending tasks of its group, first positions first."""
+        number = int(self.queue.number[row])
+        if not self.queue.block[row]:
+            yield number
+            return
+        for start, stop in self.groups[number].startable:
+            yield from range(number + 1 + start, number + 1 + stop)
 
     def waiting(self) -> dict[str, int]:
         """How many allocations and tasks wait in each vCluster that has any in the queue."""
