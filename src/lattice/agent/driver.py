@@ -14,7 +14,7 @@ from typing import assert_never
 
 import msgspec
 
-from lattice.agent import messages, shim_client
+from lattice.agent import messages
 from lattice.agent.checkpoints import watching
 from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.checks.builtins import Surroundings
@@ -23,19 +23,17 @@ from lattice.agent.collectors.figures import FigureRelay
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, agree_with, check_history
-from lattice.agent.containers.node import FEATURE as CONTAINER_FEATURE
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
+from lattice.agent.features import NodeFeatures
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.access import AccessHook
-from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.undoing import undo_run, undo_unstarted
-from lattice.agent.images.node import FEATURE as UENV_FEATURE
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.questions import ImageQuestions
-from lattice.agent.launcher import START_FEATURES, Launcher, checkpoint_copies, launch_hooks, start_features
+from lattice.agent.launcher import Launcher, checkpoint_copies, launch_hooks
 from lattice.agent.machine.decide import fence_after_s
 from lattice.agent.machine.feeding import StimulusQueue
 from lattice.agent.machine.state import (
@@ -73,14 +71,12 @@ from lattice.agent.machine.state import (
     Welcomed,
 )
 from lattice.agent.messages import stimulus_of
-from lattice.agent.pmix.building import FEATURE as PMIX_FEATURE
 from lattice.agent.results.kept import sweep_kept
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import offer_programs, owner_of
-from lattice.agent.runs.limits import LIMIT_FEATURES, confinement_features, what_lacks
+from lattice.agent.runs.limits import what_lacks
 from lattice.agent.runs.measuring import answer_measure
-from lattice.agent.runs.missing import NO_GROUPS, missing_features
 from lattice.agent.runs.output import Readers
 from lattice.agent.runs.reading import open_reading
 from lattice.agent.runs.recovery import (
@@ -98,11 +94,11 @@ from lattice.agent.runs.uploads import OutputUploads
 from lattice.agent.services.probing import InstanceWatch
 from lattice.agent.settings import Settings
 from lattice.agent.shim.loop import boot_now
-from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
+from lattice.agent.shim_client import ShimClient, ShimMessage, identity, read_status
+from lattice.agent.shim_link import ShimLink
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.launch import site_of
 from lattice.agent.steps.uploads import StepUploads
-from lattice.agent.telemetry.access.watching import FEATURE as ACCESS_FEATURE
 from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
@@ -116,11 +112,7 @@ TICK_S = 1.0
 SHORTEST_BEAT_S = 0.05
 # A node without a shim can run nothing: after this many heartbeats it falls silent, and its work goes elsewhere.
 SHIMLESS_BEATS = 3
-SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
-CGROUP_FEATURE = "cgroup"
-OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE} | LIMIT_FEATURES | DIRECTORY_FEATURES
-OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE} | START_FEATURES
 _log = logging.getLogger(__name__)
 
 
@@ -142,10 +134,8 @@ class Driver:
         )
         self._uploads = OutputUploads(store, facts.node_id, self._folders, self._live_runs)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stimuli, self._shim_id = StimulusQueue(lambda: self.state, self._try), ""
-        self._shim: ShimClient | None = None
-        self._shim_can, self._missing = ShimMessage(), tuple[MissingFeature, ...]()  # what it said of itself
-        self._early_ends: list[ShimMessage] = []
+        self._stimuli = StimulusQueue(lambda: self.state, self._try)
+        self._missing = tuple[MissingFeature, ...]()
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
         self._heard_s = self._fit_s = boot_now()
@@ -166,11 +156,20 @@ class Driver:
             cleared=lambda: self.feed(StepsCleared()),
             cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
+        self._shim = ShimLink(
+            settings.state_dir,
+            settings.output_limit,
+            self._pool,
+            ended=self._ended,
+            lost=lambda: self.feed(ShimLost()),
+            heard=self._steps.heard,
+        )
         look_s = settings.look_every_s
         self.keeper = InventoryKeeper(settings.inventory, self._post, hardware=settings.hardware, every_s=look_s)
         self._checkpoints = self._watch_checkpoints()
         self._bulk = BulkStreams(self.ask_shim, self._spawn, self._pool)
         self.telemetry = self._measure()
+        self._features = NodeFeatures(settings, self._images, self._containers, self.telemetry)
         self._instances = InstanceWatch(self._bulk, self.ask_shim, self._post, self.feed, self._spawn, boot_now)
         surroundings = Surroundings(
             state_dir=settings.state_dir,
@@ -187,11 +186,11 @@ class Driver:
 
     async def start(self) -> None:
         """Find or start the shim and recall the runs; raises ShimUnavailable."""
-        client, listing = await self._reach_shim()
+        client, listing = await self._shim.reach()
         boot_id, rebooted = note_boot(self._settings.state_dir)
         self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
         listed = {record.key for record in listing.runs}
-        shim_id = shim_client.identity(self._settings.state_dir, listing)
+        shim_id = identity(self._settings.state_dir, listing)
         await undo_unstarted(self._hooks, self._folders, listed, shim_id)
         self.state = recall(self._folders, listed, shim_id, self._settings.retention)
         if not self._devices.is_empty:
@@ -237,7 +236,7 @@ class Driver:
             if self.state.down_after_s and now_s - self._last_heard_s() >= fence_after_s(self.state):
                 self._steps.table.fence()
             self._steps.tick()
-            if self._shim is not None:
+            if self._shim.client is not None:
                 self._fit_s = now_s
             if not self.state.welcomed or not self.state.heartbeat_interval_s:
                 next_beat_s = 0.0
@@ -328,19 +327,19 @@ class Driver:
             case LaunchRun(order=order):
                 self._spawn(self._bulk.resting.during(self._launcher.launch(order)))
             case StopRun(key=key, grace_s=grace_s, why=why):
-                self._instances.stop(key, grace_s, lambda: self._ask_shim("stop", key, grace_s=grace_s, why=why))
+                self._instances.stop(key, grace_s, lambda: self._shim.ask("stop", key, grace_s=grace_s, why=why))
             case WatchInstance(order=order):
                 self._instances.begin(order)
             case LeaveInstance(key=key):
                 self._instances.end(key)
             case UpdateRun(key=key, walltime_s=walltime_s):
-                self._ask_shim("update", key, walltime_s=walltime_s)
+                self._shim.ask("update", key, walltime_s=walltime_s)
             case SignalRun(key=key, signal=signal, to=to):
-                self._ask_shim("signal", key, signal=signal, to=to)
+                self._shim.ask("signal", key, signal=signal, to=to)
             case FinishRun(key=key, exit_code=exit_code):
-                self._ask_shim("finish", key, exit_code=exit_code)
+                self._shim.ask("finish", key, exit_code=exit_code)
             case PauseRun(key=key, is_paused=is_paused):
-                self._ask_shim("pause" if is_paused else "resume", key)
+                self._shim.ask("pause" if is_paused else "resume", key)
             case RenewToken(key=key, token=token):
                 self._folders.renew_token(key, token)
             case SettleOutput(key=key):
@@ -459,15 +458,15 @@ class Driver:
 
     @property
     def can_mount(self) -> bool:
-        return self._shim_can.mounts
+        return self._shim.can.mounts
 
     @property
     def can_confine(self) -> bool:
-        return self._shim_can.limits is not None
+        return self._shim.can.limits is not None
 
     @property
     def shim_id(self) -> str:
-        return self._shim_id if self._shim is not None else ""
+        return self._shim.identity
 
     def find_run(self, key: RunKey) -> Run | None:
         return self.state.runs.get(key)
@@ -480,23 +479,15 @@ class Driver:
         await self._checks.fail(DISK_SPACE, why)
 
     def _ended(self, message: ShimMessage) -> None:
-        if self._shim is None:
-            self._early_ends.append(message)
-        else:
-            _log.info("run ended: %s", message.cause, extra=self._about(message.key))
-            self.feed(RunEnded(key=message.key, end=self.telemetry.totals.added(message.key, message.end())))
+        _log.info("run ended: %s", message.cause, extra=self._about(message.key))
+        self.feed(RunEnded(key=message.key, end=self.telemetry.totals.added(message.key, message.end())))
 
     def _about(self, key: RunKey) -> dict[str, object]:
         run = self.state.find(key)
         return {"allocation_id": run.allocation_id if run else "", "number": key.number, "run": key.run}
 
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
-        if self._shim is not None:
-            self._shim.request(body, on_answer)
-
-    def _ask_shim(self, operation: str, key: RunKey, **more: object) -> None:
-        if self._shim is not None:
-            self._shim.request({"op": operation, "number": key.number, "run": key.run, **more})
+        self._shim.request(body, on_answer)
 
     def _settle(self, key: RunKey) -> None:
         summarise(self._folders, self.state.find(key), self._about(key))
@@ -516,7 +507,7 @@ class Driver:
 
     async def _clear(self, key: RunKey, *, has_started: bool) -> None:
         await undo_run(self._hooks, self.state.find(key), has_started=has_started)
-        self._ask_shim("forget", key)
+        self._shim.ask("forget", key)
         self.feed(RunCleared(key=key))
 
     def _live_runs(self) -> list[RunKey]:
@@ -524,77 +515,33 @@ class Driver:
 
     def _forget(self, key: RunKey, *, launched: bool) -> None:
         if launched:
-            self._ask_shim("forget", key)
+            self._shim.ask("forget", key)
             self._folders.acknowledge(key)
 
     def _purge(self, key: RunKey, *, launched: bool) -> None:
         if launched:
-            self._ask_shim("forget", key)
+            self._shim.ask("forget", key)
         _log.warning("run %s belongs to a former history of the cluster: removed", key)
         self._pool.submit(shutil.rmtree, self._folders.discard(key), ignore_errors=True)
 
     # The shim.
 
-    async def _reach_shim(self) -> tuple[ShimClient, ShimMessage]:
-        """A connection and all that the shim knows; the shim is started when there is none."""
-        state_dir = self._settings.state_dir
-        try:
-            client = await shim_client.connect(state_dir, self._ended, self._shim_lost, self._steps.heard)
-        except OSError:
-            await shim_client.start(state_dir, self._settings.output_limit, self._pool)
-            try:
-                client = await shim_client.connect(state_dir, self._ended, self._shim_lost, self._steps.heard)
-            except OSError as error:
-                raise ShimUnavailable(f"the shim was started and does not listen: {error}") from error
-        self._early_ends.clear()
-        return client, await client.list()
-
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
-        features = set(self._facts.features) - OWN_FEATURES | confinement_features(listing.limits)
-        features |= self._images.features(listing.mount_kinds) | self._containers.features(listing.mount_kinds)
-        own = self._settings
-        features |= self._steps.meet_shim(listing) | directory_features(own.scratch_dir, listing.mount_kinds, own.data)
-        features |= {watching.FEATURE} if listing.hints else set()
-        features |= self.telemetry.features(has_groups=listing.cgroup) | start_features(own, listing)
-        if listing.cgroup:
-            features.add(CGROUP_FEATURE)
-        else:
-            _log.warning("no cgroups here: processes are tracked by their ancestry, memory is not limited")
-        why_not = {UENV_FEATURE: self._images.why_not(), CONTAINER_FEATURE: self._containers.why_not()}
-        why_not[ACCESS_FEATURE] = self.telemetry.access.why_not or NO_GROUPS
-        self._missing = missing_features(listing, features, why_not, PMIX_FEATURE)
+        features = self._features.offered(self._facts.features, listing, self._steps.meet_shim(listing))
+        self._missing = self._features.missing(listing, features)
         self._facts = msgspec.structs.replace(self._facts, features=tuple(sorted(features)))
+        if not listing.cgroup:
+            _log.warning("no cgroups here: processes are tracked by their ancestry, memory is not limited")
         recorded = ((key, end_of(read_status(self._folders.path(key)))) for key in self._live_runs())
         on_disk = {key: end for key, end in recorded if end is not None}
         self._containers.release_all()
-        self._shim = client
-        self._shim_id = shim_client.identity(self._settings.state_dir, listing)
-        self._shim_can = msgspec.structs.replace(listing, runs=(), steps=())
+        self._shim.adopt(client, listing)
         if lack := what_lacks(listing.limits):
             _log.warning(lack)
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         self._steps.table.shim_answers(listing.steps, lost_message)
-        early, self._early_ends = self._early_ends, []
-        for message in early:
-            self._ended(message)
-        if client.is_lost:  # it died while this agent was not ready to hear of it
-            self._shim_lost()
-
-    def _shim_lost(self) -> None:
-        if self._shim is not None:
-            self._shim = None
-            _log.error("the shim is gone")
-            self.feed(ShimLost())
+        self._shim.catch_up()
 
     async def _restart_shim(self) -> None:
-        delay_s, longest_s = SHIM_RETRY_S
-        while True:
-            try:
-                client, listing = await self._reach_shim()
-            except (ShimUnavailable, OSError) as error:
-                _log.error("no shim: %s", error)
-                await asyncio.sleep(delay_s)
-                delay_s = min(longest_s, delay_s * 2)
-                continue
-            self._shim_answers(client, listing, "the shim died")
-            return
+        client, listing = await self._shim.reach_again()
+        self._shim_answers(client, listing, "the shim died")

@@ -107,8 +107,8 @@ def test_a_container_whose_shim_died_before_it_answered_is_let_go(tmp_path: Path
             stub.connections[0].close()
             await asyncio.wait_for(holder.wait(), 30)
             driver.end_checks()
-            assert driver._shim is not None
-            driver._shim.close()
+            assert driver._shim.client is not None
+            driver._shim.client.close()
 
     asyncio.run(scenario())
 
@@ -137,8 +137,8 @@ def test_results_of_a_lost_run_do_not_keep_its_agent_from_the_servers(tmp_path: 
             assert (run.phase, run.settled, run.end and run.end.cause) == (Phase.ENDED, False, EndCause.NODE)
             assert (results / "file").exists()
             driver.end_checks()
-            assert driver._shim is not None
-            driver._shim.close()
+            assert driver._shim.client is not None
+            driver._shim.client.close()
 
     asyncio.run(scenario())
 
