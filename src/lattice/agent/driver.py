@@ -102,7 +102,8 @@ from lattice.agent.steps.uploads import StepUploads
 from lattice.agent.telemetry.node import NodeTelemetry
 from lattice.agent.tunnels.streams import BulkStreams
 from lattice.core.model.nodes.observations import Beat
-from lattice.ports.nodes.agents import Greeting, KnownRun, MissingFeature, Phase, RunKey
+from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
+from lattice.ports.nodes.measures import MissingFeature
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.agents.messages import HEARTBEAT

@@ -16,7 +16,7 @@ from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.telemetry.access.watching import FEATURE as ACCESS_FEATURE
 from lattice.agent.telemetry.node import NodeTelemetry
-from lattice.ports.nodes.agents import MissingFeature
+from lattice.ports.nodes.measures import MissingFeature
 
 CGROUP_FEATURE = "cgroup"
 # Found out here, whatever a configuration or an earlier shim made the node claim.

@@ -4,7 +4,8 @@ import tempfile
 from pathlib import Path
 
 from lattice.integrations.directory.registry import DirectoryRegistry
-from lattice.ports.nodes.agents import CachedImage, ComingImage, MountedImage, NodeImagesTold, RunKey, VariableChange
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.images import CachedImage, ComingImage, MountedImage, NodeImagesTold, VariableChange
 from tests.conftest import require_program
 from tests.image_files import make_greeter
 from tests.integration.api.world import World, in_world

@@ -1,6 +1,7 @@
 """What the runs of a node have of it: asked of the node, and shown of work that the caller may know of."""
 
-from lattice.ports.nodes.agents import GroupUse, MissingFeature, RunKey
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.measures import GroupUse, MissingFeature
 from tests.integration.api.world import World, in_world
 
 

@@ -8,7 +8,8 @@ import pytest
 from lattice.api.slurm.rows.jobs import JobRows
 from lattice.core.machine.commands import DrainNode
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase
-from lattice.ports.nodes.agents import GroupUse, RunKey
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.measures import GroupUse
 from lattice.slurm.listings.rows import JobRow
 from tests.integration.api.world import World, in_world
 

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from lattice.control.work.idle import IdleEnds
 from lattice.core.machine.commands import CancelAllocation, RaiseLevel
 from lattice.core.model.work.allocations import AllocationState
-from lattice.ports.nodes.agents import GroupUse, RunKey
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.measures import GroupUse
 from lattice.ports.nodes.steps import StepView
 from lattice.testing import scenario
 from tests.unit.control.world import World

@@ -15,7 +15,7 @@ from lattice.agent.images.layouts import Unpacked
 from lattice.agent.runs.launch import Account
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.images.containers import parse_bind
-from lattice.ports.nodes.agents import ContainerOrder
+from lattice.ports.nodes.images import ContainerOrder
 
 # Directories of the system: the image's own are the ones that count, whatever directory the work was submitted from.
 _OF_IMAGE = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr")

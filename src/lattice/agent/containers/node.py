@@ -21,7 +21,8 @@ from lattice.agent.images.node import NodeImages
 from lattice.agent.images.sources import Reader
 from lattice.agent.runs.launch import Account
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.agents import ContainerOrder, StartOrder
+from lattice.ports.nodes.agents import StartOrder
+from lattice.ports.nodes.images import ContainerOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 
 FEATURE = "container"

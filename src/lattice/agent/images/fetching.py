@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lattice.agent.images.cache import CacheFull, ImageCache
 from lattice.agent.images.sources import FetchStopped, Reader
-from lattice.ports.nodes.agents import ComingImage, ImageOrder
+from lattice.ports.nodes.images import ComingImage, ImageOrder
 
 CONCURRENCY = 8  # fetches on this node; further ones wait
 SAY_EVERY_S = 2.0

@@ -13,7 +13,7 @@ from lattice.agent.images.sources import Reader, identify, read_pieces
 from lattice.agent.images.unpacking import Layer, UnpackingFailed, make_squashfs
 from lattice.images.oci import LAYER_TYPES, MAX_DOCUMENT, Descriptor, Manifest, parse_config, parse_manifest
 from lattice.images.squashfs import BadImage, SquashfsReader
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 
 
 class Unpacked(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,8 @@ from lattice.images.metadata import FILE, ImageMetadata, choose_views, read_meta
 from lattice.images.patches import Change, apply_views
 from lattice.images.references import BadReference, ViewReference, check_mounts, checked_mount, parse_images
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.agents import ImageOrder, MountedImage, StartOrder, VariableChange
+from lattice.ports.nodes.agents import StartOrder
+from lattice.ports.nodes.images import ImageOrder, MountedImage, VariableChange
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 
 SQUASHFS = "squashfs"

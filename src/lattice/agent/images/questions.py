@@ -13,14 +13,8 @@ from lattice.agent.images.mounting import REPORT, ImagesReport
 from lattice.agent.images.sources import Reader
 from lattice.images.references import NOT_CACHED
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.agents import (
-    CachedImage,
-    ComingImage,
-    ImageOrder,
-    ImagesAsk,
-    NodeImagesTold,
-    RunKey,
-)
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.images import CachedImage, ComingImage, ImageOrder, ImagesAsk, NodeImagesTold
 from lattice.ports.nodes.blobs import BlobUnavailable
 from lattice.wire.agents.messages import IMAGES_ASK, IMAGES_TOLD
 from lattice.wire.pb import agent_pb2 as pb

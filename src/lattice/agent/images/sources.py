@@ -11,7 +11,7 @@ from typing import IO, cast
 
 import msgspec
 
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 
 CAT = "/bin/cat"
 SHELL = "/bin/sh"

@@ -6,7 +6,8 @@ from msgspec.structs import asdict
 
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.shim_client import GroupFigures, ShimMessage
-from lattice.ports.nodes.agents import GroupUse, MissingFeature, RunKey
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.measures import GroupUse, MissingFeature
 from lattice.wire.agents.messages import GROUP_USE, MISSING_FEATURE, RUN_KEY
 from lattice.wire.pb import agent_pb2 as pb
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from lattice.agent.runs.limits import CONFINED_FEATURE, IO_FEATURE, what_lacks
 from lattice.agent.shim_client import ShimMessage
-from lattice.ports.nodes.agents import MissingFeature
+from lattice.ports.nodes.measures import MissingFeature
 
 CGROUP = "cgroup"
 NO_THROTTLE = "the kernel has no control groups that slow reading and writing down"

@@ -4,7 +4,8 @@ import asyncio
 
 from lattice.api.services import Services
 from lattice.core.model.work.allocations import Allocation
-from lattice.ports.nodes.agents import AgentUnreachable, GroupUse, RunKey
+from lattice.ports.nodes.agents import AgentUnreachable, RunKey
+from lattice.ports.nodes.measures import GroupUse
 
 CONCURRENCY = 64  # nodes that are asked at the same time
 

@@ -13,7 +13,7 @@ from lattice.images.containers import (
     parse_container,
 )
 from lattice.images.references import BadReference
-from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.submissions import CONTAINER_FEATURE, Submission

@@ -18,7 +18,7 @@ from lattice.images.references import (
     parse_images,
     parse_views,
 )
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, NO_UENV, Images, Submission

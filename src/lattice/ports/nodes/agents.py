@@ -23,6 +23,8 @@ from lattice.core.model.work.usage import NO_USAGE, Usage
 from lattice.ports.nodes.checkpoints import CheckpointReport, CheckpointSetup
 from lattice.ports.nodes.collecting import Share
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.images import ContainerOrder, ImageOrder, ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.ports.nodes.probes import ProbeOrder
 from lattice.ports.nodes.run_keys import RunKey as RunKey
 
@@ -93,29 +95,6 @@ class EarlySignal(Struct, frozen=True, kw_only=True, gc=False):
     signal: int
     before_s: float
     to: SignalTarget
-
-
-class ImageOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """One image that a run has mounted: always these bytes, whatever its name means by then."""
-
-    reference: str  # as the user named it
-    digest: str  # sha256 of the file, in hexadecimal
-    source: str  # where the node gets the file: a path, or the URL of a blob
-    mount: str = ""  # empty = where the image itself wants to be
-    size: int = 0  # bytes; 0 = not known
-    by_user: bool = False  # the source is a path that the user named, and is read with the user's rights
-    kind: str = ""  # empty = a squashfs file; "oci" = an OCI image: the digest is that of its manifest
-    signed_by: str = ""  # the key of the site that signed the digest; empty = it is not signed
-
-
-class ContainerOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """The file system that a run sees instead of the node's."""
-
-    image: ImageOrder
-    binds: tuple[str, ...] = ()  # SRC:DST[:ro] of what the user may read
-    writable: bool = False  # changes are kept in memory until the run ends
-    workdir: str = ""  # empty = where the run starts anyway
-    no_home: bool = False  # without the user's home directory
 
 
 class NamedPort(Struct, frozen=True, kw_only=True, gc=False):
@@ -229,99 +208,6 @@ class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | FinishOrder | PauseOrder
-
-
-class GroupUse(Struct, frozen=True, kw_only=True, gc=False):
-    """What the processes of a run or a step use on one node at this moment; 0 also where the node does not measure it."""
-
-    key: RunKey
-    step: int | None = None  # None = the whole run, steps included
-    cpu_s: float = 0.0
-    throttled_s: float = 0.0
-    memory_mb: float = 0.0
-    peak_memory_mb: float = 0.0
-    read_bytes: int = 0
-    written_bytes: int = 0
-    pids: int = 0  # processes and threads
-    peak_pids: int = 0
-    cpus: tuple[int, ...] = ()  # empty = bound to none
-    gpus: tuple[int, ...] = ()
-
-
-class MissingFeature(Struct, frozen=True, kw_only=True, gc=False):
-    """What a node could offer and does not."""
-
-    name: str
-    reason: str
-
-
-class NodeUse(Struct, frozen=True, kw_only=True):
-    """What the runs of a node use and have now, and what the node lacks."""
-
-    groups: tuple[GroupUse, ...] = ()
-    missing: tuple[MissingFeature, ...] = ()
-
-
-class CachedImage(Struct, frozen=True, kw_only=True):
-    """An image in the cache of a node."""
-
-    reference: str
-    digest: str
-    size: int
-    idle_s: float = 0.0  # since it was used last
-    pinned: bool = False  # never evicted
-    mounted: bool = False  # work uses it now
-
-
-class ComingImage(Struct, frozen=True, kw_only=True):
-    """An image on its way to a node, or with an error one that could not be fetched; `total` is 0 while it is not known."""
-
-    reference: str
-    digest: str
-    done: int = 0
-    total: int = 0
-    error: str = ""
-
-
-class MountedImage(Struct, frozen=True, kw_only=True):
-    """An image that a run has mounted, with the views of it that were applied."""
-
-    reference: str
-    digest: str
-    mount: str
-    size: int
-    views: tuple[str, ...] = ()
-
-
-class VariableChange(Struct, frozen=True, kw_only=True):
-    """What a patch of a view did to a variable; without a value the variable is unset."""
-
-    variable: str
-    operation: str
-    view: str
-    value: str | None = None
-
-
-class ImagesAsk(Struct, frozen=True, kw_only=True):
-    """`what`: cache, warm, evict, pin, unpin, run. `name` is a reference or a digest; with evict empty = all that can go."""
-
-    what: str
-    image: ImageOrder | None = None
-    name: str = ""
-    key: RunKey | None = None
-
-
-class NodeImagesTold(Struct, frozen=True, kw_only=True):
-    """The cache of a node after what was asked was done, or the error; the last two are of one run."""
-
-    error: str = ""
-    capacity: int = 0  # bytes for all images together; 0 = the node has no cache
-    used: int = 0
-    free: int = 0  # of the disk
-    images: tuple[CachedImage, ...] = ()
-    coming: tuple[ComingImage, ...] = ()
-    mounted: tuple[MountedImage, ...] = ()
-    changes: tuple[VariableChange, ...] = ()
 
 
 class AgentLinks(Protocol):

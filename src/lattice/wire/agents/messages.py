@@ -12,21 +12,12 @@ from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.telemetry.modes import Mode, RunMode
 from lattice.core.model.work.usage import Usage
 from lattice.ports.nodes.agents import (
-    CachedImage,
-    ComingImage,
-    ContainerOrder,
     EarlySignal,
     FinishOrder,
     Greeting,
-    GroupUse,
-    ImageOrder,
-    ImagesAsk,
     KnownRun,
     KnownStep,
-    MissingFeature,
-    MountedImage,
     NamedPort,
-    NodeImagesTold,
     Order,
     PauseOrder,
     Phase,
@@ -44,6 +35,16 @@ from lattice.ports.nodes.agents import (
     StopOrder,
     TaskEnd,
     UpdateOrder,
+)
+from lattice.ports.nodes.measures import GroupUse, MissingFeature
+from lattice.ports.nodes.images import (
+    CachedImage,
+    ComingImage,
+    ContainerOrder,
+    ImageOrder,
+    ImagesAsk,
+    MountedImage,
+    NodeImagesTold,
     VariableChange,
 )
 from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup

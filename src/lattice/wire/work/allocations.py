@@ -26,7 +26,7 @@ from lattice.core.model.work.checkpoints import CheckpointReason
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, use_sentence, used_percent
 from lattice.core.model.work.usage import NO_USAGE
-from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.probes import ProbeOrder
 from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of

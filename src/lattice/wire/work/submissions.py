@@ -17,7 +17,7 @@ from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
-from lattice.ports.nodes.agents import ContainerOrder, ImageOrder
+from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE

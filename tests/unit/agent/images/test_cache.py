@@ -10,7 +10,7 @@ import pytest
 
 from lattice.agent.images.cache import CacheFull, FetchStopped, ImageCache, WrongDigest
 from lattice.agent.images.sources import Reader, SourceFailed
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 
 OWN = Reader(name="me", uid=os.getuid(), gid=os.getgid())
 NOBODY = Reader(name="stranger", uid=65534, gid=65534)

@@ -9,7 +9,7 @@ import pytest
 from lattice.agent.images.cache import CacheFull, ImageCache
 from lattice.agent.images.eviction import Cached, Room, fits, to_evict
 from lattice.agent.images.sources import Reader
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 
 ME = Reader(name="me", uid=os.getuid(), gid=os.getgid())
 AMPLE = 1 << 40

@@ -10,7 +10,8 @@ from lattice.agent.images.cache import ImageCache
 from lattice.agent.images.fetching import ImageFetcher
 from lattice.agent.images.mounting import REPORT, ImagesReport
 from lattice.agent.images.questions import NO_CACHE, ImageQuestions
-from lattice.ports.nodes.agents import ImageOrder, ImagesAsk, MountedImage, NodeImagesTold, RunKey, VariableChange
+from lattice.ports.nodes.agents import RunKey
+from lattice.ports.nodes.images import ImageOrder, ImagesAsk, MountedImage, NodeImagesTold, VariableChange
 from lattice.testing import scenario
 from lattice.wire.agents.messages import IMAGES_ASK, IMAGES_TOLD
 from lattice.wire.pb import agent_pb2 as pb

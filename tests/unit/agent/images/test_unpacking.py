@@ -13,7 +13,7 @@ import pytest
 from lattice.agent.images.cache import ImageCache, SourceFailed
 from lattice.agent.images.sources import FetchStopped, Reader, read_pieces
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.agents import ImageOrder
+from lattice.ports.nodes.images import ImageOrder
 from tests.conftest import require_program
 from tests.oci_files import layer, make_layout
 

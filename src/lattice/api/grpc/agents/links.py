@@ -12,18 +12,9 @@ from lattice.api.grpc.agents.bulk import BulkTable
 from lattice.api.grpc.agents.telemetry import TelemetryReaders, answers
 from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.site.protocols import IMAGES, LOGS, MEASURE, TELEMETRY, TUNNELS
-from lattice.ports.nodes.agents import (
-    AgentUnreachable,
-    GroupUse,
-    ImagesAsk,
-    NodeImagesTold,
-    NodeUse,
-    Order,
-    OutputName,
-    OutputPiece,
-    OutputUnavailable,
-    RunKey,
-)
+from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece, OutputUnavailable, RunKey
+from lattice.ports.nodes.measures import GroupUse, NodeUse
+from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
 from lattice.ports.nodes.checkpoints import CheckpointOrder
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, InputPiece, StepOrder, StepRefused

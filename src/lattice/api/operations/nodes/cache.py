@@ -12,7 +12,8 @@ from lattice.api.errors import ApiError
 from lattice.api.nodes.orders import known_nodes
 from lattice.api.submit.containers import named_image
 from lattice.images.references import NOT_CACHED
-from lattice.ports.nodes.agents import AgentUnreachable, CachedImage, ComingImage, ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.agents import AgentUnreachable
+from lattice.ports.nodes.images import CachedImage, ComingImage, ImagesAsk, NodeImagesTold
 from lattice.wire.bounds import NodeSet
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line

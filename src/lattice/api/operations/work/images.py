@@ -11,7 +11,8 @@ from lattice.api.running.step_launch import single
 from lattice.api.submit.images import registry_image
 from lattice.core.model.ids import allocation_id
 from lattice.images.metadata import ImageMetadata, View
-from lattice.ports.nodes.agents import AgentUnreachable, ImagesAsk, NodeImagesTold, RunKey
+from lattice.ports.nodes.agents import AgentUnreachable, RunKey
+from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
 from lattice.ports.site.images import RegistryError
 
 MAX_PATTERN = 512

@@ -8,7 +8,7 @@ from lattice.api.running.measuring import measured
 from lattice.api.running.step_launch import single
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.efficiency import finite
-from lattice.ports.nodes.agents import GroupUse
+from lattice.ports.nodes.measures import GroupUse
 
 
 class LiveUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from lattice.api.slurm.helping import asks_for_help, helped
 from lattice.api.slurm.rows.finding import behind, parse_job_id
 from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.core.model.work.allocations import TaskGroup
-from lattice.ports.nodes.agents import GroupUse
+from lattice.ports.nodes.measures import GroupUse
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.listings import sacct
 from lattice.slurm.listings.listing import ALIKE, flag, items_outside_brackets, read_line, value
