@@ -15,7 +15,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.dependencies import read_dependencies
-from lattice.wire.work.submissions import MAX_GPUS, MAX_NODES, between, memory_mb
+from lattice.wire.work.resources import MAX_GPUS, MAX_NODES, between, memory_mb
 
 NOW = "now"
 MAX_COMMENT = 1000

@@ -20,15 +20,8 @@ from lattice.wire.text.times import rfc3339
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.exposure import ExposedPort
 from lattice.wire.work.services import ProbeRequest
-from lattice.wire.work.submissions import (
-    NO_OPTIONS,
-    ContainerOptions,
-    Images,
-    LifecycleRequest,
-    Submission,
-    between,
-    work_of,
-)
+from lattice.wire.work.submissions import NO_OPTIONS, ContainerOptions, Images, LifecycleRequest, Submission, work_of
+from lattice.wire.work.resources import between
 
 MAX_UNAVAILABLE = 10_000
 MIN_READY_WITHIN_S, MAX_READY_WITHIN_S = 1, 86_400

@@ -15,14 +15,14 @@ from lattice.core.model.nodes.memory_policy import FEATURE as POLICY_FEATURE
 from lattice.core.model.services.scaling import ScalePolicy
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.telemetry.modes import ACCESS_FEATURE, Mode
-from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
+from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.probes import ProbeKind
-from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
+from lattice.wire.bounds import Argument, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
 from lattice.wire.checkpoints.checkpoints import CheckpointFields, read_way
-from lattice.wire.text.node_names import most_named, node_names
+from lattice.wire.text.node_names import most_named
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import TaskRange, read_tasks
 from lattice.wire.text.texts import (
@@ -30,7 +30,6 @@ from lattice.wire.text.texts import (
     check_environment,
     check_line,
     check_name,
-    check_names,
     check_path,
     check_tags,
     check_text,
@@ -50,17 +49,15 @@ from lattice.wire.work.dependencies import DependencyFields
 from lattice.wire.work.exposure import ExposedPort, check_exposed
 from lattice.wire.work.memory_policy import check_policy
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
+from lattice.wire.work.resources import Resources, between, memory_mb, read_request
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
 from lattice.wire.work.scaling import ScaleFields, policy_of
 from lattice.wire.work.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 PRIORITIES = {"low": 2, "normal": 5, "high": 8}
-TOPOLOGIES = ("", "tight", "any")
 MAX_CLASS = 10
 FIRST_UNPREEMPTED_CLASS = 7
-MAX_NODES = 1_000_000
-MAX_GPUS = 1024  # of a node
 MAX_NAMED_TOGETHER = 20_000
 MAX_REQUEUE = 100
 MIN_IDLE_END_S = 600  # terminals say it five minutes before
@@ -75,38 +72,6 @@ CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared w
 IO_FEATURE = "io_limits"  # of a node that can slow reading and writing down
 NO_UENV = "none"  # instead of the default image of the vCluster
 CONTAINER_FEATURE = "container"  # of a node that has a container runtime
-
-
-class NodeRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    min: int
-    max: int
-
-
-class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    gpu_type: str = ""
-    gpu_count: int = 0
-    memory_gb: float = 0
-    features: list[str] = []
-    topology: str = ""
-    nodes: list[str] | NodeSet = []
-    exclude: list[str] | NodeSet = []
-    require_unified_memory: bool = False
-    allow_cxl_memory: bool = False
-    require_conformance: bool = False
-    prefer_same_numa: bool = False
-    prefer_local_memory: bool = False
-    memory_policy: str = ""
-    storage_gbps: float = 0
-
-
-class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    nodes: int | NodeRange = 1
-    max_nodes: int | None = None
-    cpus: int = 0
-    memory: Short | int = 0
-    gpus: int = 0
-    exclusive: bool = False
-    constraints: Constraints = Constraints()
 
 
 class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -260,7 +225,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         tenant=check_line(wanted.tenant, "tenant") or by.tenant,
         vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
         project=check_line(wanted.project, "project"),
-        request=_scaled_request(_request(wanted.resources, (*images.features, *features)), scaling),
+        request=_scaled_request(read_request(wanted.resources, (*images.features, *features)), scaling),
         lifecycle=life.type,
         per_node=wanted.per_node,
         preemption_class=_preemption_class(wanted),
@@ -498,96 +463,3 @@ def _payload(work: Work) -> bytes:
             hint="put large data into files that the script reads, and export fewer variables",
         )
     return payload
-
-
-def _request(wanted: Resources, needed: tuple[str, ...]) -> Request:
-    nodes, max_nodes = _node_range(wanted)
-    rules = wanted.constraints
-    if rules.topology not in TOPOLOGIES:
-        raise BadField(
-            "resources.constraints.topology",
-            f'"{rules.topology[:60]}" is not a topology',
-            hint='"tight" or "any"',
-        )
-    return Request(
-        nodes=nodes,
-        max_nodes=max_nodes,
-        cpus=between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
-        memory_mb=memory_mb(wanted.memory, "resources.memory"),
-        gpus=_gpus(wanted),
-        gpu_type=check_line(rules.gpu_type, "resources.constraints.gpu_type"),
-        min_memory_mb=_min_memory_mb(rules.memory_gb),
-        features=_features(rules.features, needed),
-        topology=rules.topology,
-        node_list=node_names(rules.nodes, "resources.constraints.nodes"),
-        exclude=node_names(rules.exclude, "resources.constraints.exclude"),
-        exclusive=wanted.exclusive,
-        require_unified_memory=rules.require_unified_memory,
-        allow_cxl_memory=rules.allow_cxl_memory,
-        require_conformance=rules.require_conformance,
-        prefer_same_numa=rules.prefer_same_numa,
-        prefer_local_memory=rules.prefer_local_memory,
-        storage_gbps=_storage_gbps(rules.storage_gbps),
-    )
-
-
-def _features(named: list[str], needed: tuple[str, ...]) -> tuple[str, ...]:
-    if not named:
-        return needed
-    asked = check_names(named, "resources.constraints.features")
-    return (*asked, *(each for each in needed if each not in asked))
-
-
-def _node_range(wanted: Resources) -> tuple[int, int]:
-    asked = wanted.nodes
-    low, high = (asked.min, asked.max) if isinstance(asked, NodeRange) else (asked, 0)
-    low = between(low, "resources.nodes", 1, MAX_NODES)
-    if wanted.max_nodes is not None:
-        high = wanted.max_nodes
-    if not high:
-        return low, 0
-    high = between(high, "resources.max_nodes", 1, MAX_NODES)
-    if high < low:
-        raise BadField("resources.max_nodes", f"at most {high} nodes, but at least {low} are asked for")
-    return low, high if high > low else 0
-
-
-def _gpus(wanted: Resources) -> int:
-    asked = between(wanted.gpus, "resources.gpus", 0, MAX_GPUS)
-    counted = between(wanted.constraints.gpu_count, "resources.constraints.gpu_count", 0, MAX_GPUS)
-    if asked and counted and asked != counted:
-        raise BadField(
-            "resources.gpus",
-            f"{asked} GPUs are asked for, but constraints.gpu_count says {counted}",
-            hint="give one of the two",
-        )
-    return asked or counted
-
-
-def memory_mb(value: str | int, field: str) -> int:
-    """Megabytes of a size; 0 for one that is not given. Raises BadField."""
-    if not value:
-        return 0
-    try:
-        return parse_size_mb(str(value))
-    except BadUnit as error:
-        raise BadField(field, str(error)) from None
-
-
-def _min_memory_mb(gigabytes: float) -> int:
-    if not 0 <= gigabytes <= 1_000_000:
-        raise BadField("resources.constraints.memory_gb", "must lie between 0 and 1,000,000")
-    return round(gigabytes * 1024)
-
-
-def _storage_gbps(value: float) -> float:
-    if not 0 <= value <= 1_000_000:
-        raise BadField("resources.constraints.storage_gbps", "must lie between 0 and 1,000,000")
-    return value
-
-
-def between(value: int, field: str, low: int, high: int) -> int:
-    """The value. Raises BadField for one outside of the bounds."""
-    if not low <= value <= high:
-        raise BadField(field, f"{value} is not possible", limit=f"from {low:,} to {high:,}")
-    return value

@@ -29,15 +29,14 @@ from lattice.wire.work.submissions import (
     MAX_UMASK,
     NO_IMAGES,
     NO_OPTIONS,
-    Constraints,
     ContainerOptions,
     Images,
     LifecycleRequest,
-    Resources,
     Submission,
     Submitter,
     submit_command,
 )
+from lattice.wire.work.resources import Constraints, Resources
 
 NO_LIMIT_S = 365 * 86400  # what stands for a limit that was declined
 MAX_NAME = 128
