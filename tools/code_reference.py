@@ -5,10 +5,12 @@ The explanations are the help texts and the comments beside the names, so that t
 
 import argparse
 import ast
+import inspect
 import io
 import re
 import tokenize
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -23,8 +25,8 @@ from lattice.cli import errors as cli_errors
 from lattice.cli.flags import GLOBAL_FLAGS
 from lattice.cli.parsing import EXIT_CODES, build_parser, load_command
 from lattice.cli.registry import leaves
-from lattice.config import schema
-from lattice.config.schema import DurationText, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.values import DurationText, Listen, Name
 from lattice.core.model.site.settings import SETTINGS
 from lattice.observe.figures.specified import SPECIFIED, Waits
 
@@ -79,6 +81,29 @@ class Comments:
         if not text:
             raise Unexplained(f"{self._path.relative_to(ROOT)}: {name} has no comment that explains it")
         return text
+
+
+class Explanations:
+    """What the comments say of each key of a section, its own and those that it inherits."""
+
+    def __init__(self, kind: type[Struct]) -> None:
+        self._kind = kind
+        self._stated: dict[str, tuple[Comments, ast.AnnAssign]] = {}
+        for parent in reversed(kind.__mro__):
+            if issubclass(parent, Struct) and parent is not Struct:
+                comments = comments_of(Path(inspect.getfile(parent)))
+                body = next(n for n in comments.tree.body if isinstance(n, ast.ClassDef) and n.name == parent.__name__)
+                keys = (node for node in body.body if isinstance(node, ast.AnnAssign))
+                self._stated |= {node.target.id: (comments, node) for node in keys if isinstance(node.target, ast.Name)}
+
+    def __getitem__(self, key: str) -> str:
+        comments, node = self._stated[key]
+        return comments.beside(node, f"{self._kind.__name__}.{key}")
+
+
+@cache
+def comments_of(path: Path) -> Comments:
+    return Comments(path)
 
 
 def wrapped(text: str) -> list[str]:
@@ -153,8 +178,6 @@ def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def configuration() -> list[str]:
-    comments = Comments(SOURCE / "config" / "schema.py")
-    classes = {node.name: node for node in comments.tree.body if isinstance(node, ast.ClassDef)}
     lines = [
         "# Configuration of a server",
         "",
@@ -163,17 +186,10 @@ def configuration() -> list[str]:
         "Secrets may be references: `env://NAME`, `file:///path`, `vault://path#key`. Settings that change while servers run: [settings](settings.md).",
     ]
     for path, kind in _sections(ServerConfig, ""):
-        body = classes[kind.__name__]
         lines += ["", f"## {path}" if path else "## Top level"]
-        lines += wrapped(ast.get_docstring(body) or "") if ast.get_docstring(body) else []
+        lines += wrapped(kind.__dict__["__doc__"]) if kind.__dict__.get("__doc__") else []
         lines += ["", "| key | type | default | |", "|---|---|---|---|"]
-        stated = {
-            node.target.id: node
-            for parent in reversed(kind.__mro__)
-            if parent.__name__ in classes
-            for node in classes[parent.__name__].body
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-        }
+        explanations = Explanations(kind)
         hints = get_type_hints(kind, include_extras=True)
         for field in fields(kind):
             inner = struct_of(hints[field.name])
@@ -182,7 +198,7 @@ def configuration() -> list[str]:
                 text = f"see [{_joined(path, field.name)}](#{_joined(path, field.name).replace('.', '')})"
                 lines.append(f"| `{field.name}` | {shown} | | {text} |")
                 continue
-            text = comments.beside(stated[field.name], f"{kind.__name__}.{field.name}")
+            text = explanations[field.name]
             lines.append(
                 f"| `{field.name}` | {cell(_type(hints[field.name]))} | {_default(field, hints[field.name])} | {cell(text)} |"
             )
@@ -206,7 +222,7 @@ def struct_of(hint: Any) -> type[Struct] | None:  # noqa: ANN401 - any annotatio
     return inner if isinstance(inner, type) and issubclass(inner, Struct) else None
 
 
-_NAMED = {schema.Name: "name", schema.Listen: "HOST:PORT"}
+_NAMED = {Name: "name", Listen: "HOST:PORT"}
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 

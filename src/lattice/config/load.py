@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 import msgspec
 import yaml
 
-from lattice.config.schema import DurationText
+from lattice.config.sections.values import DurationText
 from lattice.config.spellings import spellings_of
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lattice.config.schema import DataSection
+from lattice.config.sections.data import DataSection
 
 
 class NodeDataConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

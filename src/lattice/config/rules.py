@@ -1,7 +1,7 @@
 """The rules of `submission.rules` as the core takes them. ConfigError when one makes no sense."""
 
 from lattice.config.load import ConfigError, parse_duration
-from lattice.config.schema import IntentSection, RuleSection, SubmissionSection
+from lattice.config.sections.work import IntentSection, RuleSection, SubmissionSection
 from lattice.core.model.work.allocations import Lifecycle
 from lattice.core.model.work.intent import IntentRule
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from lattice.api.auth.tokens import sign_token
-from lattice.config.schema import ApiSection, LogSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
+from lattice.config.sections.keeping import LogSection
 from lattice.daemons.server.parts import ServerParts
 from lattice.daemons.server.process import ServerProcess
 from lattice.quorum.replica import LogReplica

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from lattice.config.schema import ApiSection, ServerConfig, WebSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection, WebSection
 from lattice.daemons.outside.web import WebFront
 from lattice.web.app import VIEWS, WebPage
 from lattice.web.files import PAGE

@@ -8,7 +8,8 @@ from msgspec.structs import fields
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.rates import BURST, CONCURRENCY, PER_MINUTE, REQUESTS
 from lattice.config.load import ConfigError, load, parse_duration, read, with_place
-from lattice.config.schema import RateLimitsSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import RateLimitsSection
 
 GOOD = """\
 name: s1

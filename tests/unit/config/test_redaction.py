@@ -1,7 +1,10 @@
 """What a shown configuration says, and what it keeps to itself."""
 
 from lattice.config.redaction import HIDDEN, is_reference, is_secret_key, redacted
-from lattice.config.schema import ApiSection, MailSection, NotificationsSection, SchedulingSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.outside import MailSection, NotificationsSection
+from lattice.config.sections.work import SchedulingSection
+from lattice.config.sections.front import ApiSection
 
 
 def test_secrets_are_struck_out_and_references_are_left() -> None:

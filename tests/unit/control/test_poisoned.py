@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from lattice.api.grpc.agents.links import AgentLinkTable
-from lattice.config.schema import ApiSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
 from lattice.control import loop
 from lattice.control.audit.sealing import Auditing
 from lattice.control.capacity import evictions as evicting

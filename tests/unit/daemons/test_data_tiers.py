@@ -8,14 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import (
-    ApiSection,
-    DataSection,
-    DataTiersSection,
-    HotTierSection,
-    ServerConfig,
-    WarmTierSection,
-)
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.data import DataSection, DataTiersSection, HotTierSection, WarmTierSection
+from lattice.config.sections.front import ApiSection
 from lattice.daemons.outside.data import data_tiers
 
 

@@ -11,7 +11,9 @@ import pytest
 from lattice.agent.driver import Driver
 from lattice.config.load import ConfigError
 from lattice.config.networks import InterfaceAddress
-from lattice.config.schema import ApiSection, QuorumSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
+from lattice.config.sections.quorum import QuorumSection
 from lattice.daemons.agent.choices import CannotStart
 from lattice.daemons.agent.listener import listen
 from lattice.daemons.outside.interfaces import machine_addresses

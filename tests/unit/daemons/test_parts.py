@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lattice.config.schema import ApiSection, LogSection, PeerSection, QuorumSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
+from lattice.config.sections.keeping import LogSection
+from lattice.config.sections.quorum import PeerSection, QuorumSection
 from lattice.daemons.quorum.process import QuorumProcess
 from lattice.daemons.server.process import ServerProcess
 from lattice.testing import scenario

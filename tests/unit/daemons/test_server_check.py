@@ -16,15 +16,11 @@ from msgspec.structs import replace
 from lattice.config.load import ConfigError
 from lattice.config.redaction import redacted
 from lattice.config.release import installed_release
-from lattice.config.schema import (
-    ApiSection,
-    LogSection,
-    ObjectStoreSection,
-    PeerSection,
-    QuorumSection,
-    ServerConfig,
-    SlurmSection,
-)
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.work import SlurmSection
+from lattice.config.sections.front import ApiSection
+from lattice.config.sections.keeping import LogSection, ObjectStoreSection
+from lattice.config.sections.quorum import PeerSection, QuorumSection
 from lattice.config.secrets import SecretError
 from lattice.daemons.outside import local_disk
 from lattice.daemons.outside.objects import object_store_of

@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import ServerConfig, TlsSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import TlsSection
 from lattice.daemons.server.tls import ServerTls, TlsUnusable, check_tls
 from tests.e2e.site_authority import SiteAuthority
 

@@ -4,7 +4,8 @@ import pytest
 
 from lattice.api.auth.tokens import TokenVerifier
 from lattice.config.load import ConfigError
-from lattice.config.schema import ApiSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
 from lattice.daemons.programs.server import _print_user_token, build_parser
 from lattice.ports.clock import SystemClock
 

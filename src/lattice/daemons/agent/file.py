@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import msgspec
 
 from lattice.config.load import ConfigError, read
-from lattice.config.schema import DurationText
+from lattice.config.sections.values import DurationText
 
 OWN_FLAGS = frozenset(
     {"help", "version", "config", "check_config", "connect", "example_config"}

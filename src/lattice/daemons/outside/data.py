@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import ColdTierSection, ExportSection, ServerConfig, WarmTierSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.data import ColdTierSection, ExportSection, WarmTierSection
 from lattice.control.data.order import Watermarks
 from lattice.control.data.staging import StagingSettings
 from lattice.daemons.outside.tiers import FILE, S3, bucket_fields, tier_sections

@@ -19,7 +19,8 @@ from lattice.api.rest.peer_client import PeerClient, show_invitation
 from lattice.api.rest.peer_listener import PeerListener
 from lattice.api.rest.peers import PeerApp
 from lattice.api.rest.server import NotListening
-from lattice.config.schema import PeerSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.quorum import PeerSection
 from lattice.daemons.server.listening import Address, ListenFailed, bind, parse_listen
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.leadership import Leadership

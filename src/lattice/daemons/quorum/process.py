@@ -14,7 +14,8 @@ from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding, LeaderHere
 from lattice.api.rest.gateway_joining import Door, Joining
 from lattice.api.services import Services
-from lattice.config.schema import PeerSection, ServerConfig
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.quorum import PeerSection
 from lattice.daemons.quorum.peer_plane import PeerPlane, entry_of
 from lattice.daemons.server.gc import keep_what_is_loaded
 from lattice.daemons.server.listening import Address

@@ -9,7 +9,7 @@ from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.certificates import Admissions, CertificateIssuer, CertifiedAgents, Refused, nobody_hears
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.server import BindFailed, build_certified_server
-from lattice.config.schema import ApiSection
+from lattice.config.sections.front import ApiSection
 from lattice.daemons.server.http_limits import descriptors, grpc_shares
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
 from lattice.daemons.server.tls import ServerTls

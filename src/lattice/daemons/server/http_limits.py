@@ -10,7 +10,7 @@ import resource
 from dataclasses import dataclass
 
 from lattice.api.rest.responses import HttpConnection
-from lattice.config.schema import ConnectionLimits
+from lattice.config.sections.front import ConnectionLimits
 
 SWEEP_S = 1.0
 # Parts of the descriptors that are left to connections; together they are all of them.

@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from lattice.config.schema import ServerConfig, SlurmSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.work import SlurmSection
 from lattice.daemons.outside.objects import has_shared_store
 from lattice.daemons.server.recovery import object_snapshots
 from lattice.ports.quorum.backups import BackupError

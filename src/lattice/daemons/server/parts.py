@@ -18,7 +18,8 @@ from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.redaction import redacted
 from lattice.config.rules import intent_rules
-from lattice.config.schema import ServerConfig, SlurmSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.work import SlurmSection
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_place, make_safe
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import failures, repeats

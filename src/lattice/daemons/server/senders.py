@@ -5,7 +5,8 @@ from email.utils import parseaddr
 
 from lattice.api.notifications import NotificationPolicy
 from lattice.config.load import ConfigError
-from lattice.config.schema import MailSection, ServerConfig, WebhookSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.outside import MailSection, WebhookSection
 from lattice.config.secrets import resolve
 from lattice.daemons.outside.access import trust_of
 from lattice.daemons.outside.vaults import vault_of

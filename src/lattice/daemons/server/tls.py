@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lattice.config.load import ConfigError
-from lattice.config.schema import ServerConfig, TlsSection
+from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import TlsSection
 from lattice.daemons.outside.key_files import load_pair, why_no_pair, why_unreadable
 
 if TYPE_CHECKING:  # gRPC is imported when REST answers already
