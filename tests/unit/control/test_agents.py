@@ -1,40 +1,27 @@
 """Sessions: what an agent is told, when its node becomes Ready, and what its words change."""
 
-from typing import cast
-
 import msgspec
 import pytest
 
-from lattice.api.grpc.agents.links import AgentLinkTable
-from lattice.control.collectors.tree import CollectorSettings, CollectorTree
-from lattice.control.nodes.health import HealthRegistry
-from lattice.control.nodes.inventories import Inventories
-from lattice.control.nodes.session_table import SessionTable
-from lattice.control.nodes.sessions import AgentSessions, SessionSettings
-from lattice.control.nodes.timers import NodeTimers, TimerSettings
-from lattice.control.steps.registry import StepRegistry, StepSettings
-from lattice.control.steps.wireup import WireUp
+from lattice.control.nodes.sessions import SessionSettings
 from lattice.control.telemetry.reported import ReportedFigures
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
-    DegradeNode,
     DisableNode,
     DownNode,
     EndPart,
     LosePart,
-    RecoverNode,
     RegisterNode,
     ReportPart,
 )
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
-from lattice.core.model.nodes.nodes import DegradeCause, NodeState
-from lattice.core.model.nodes.observations import Beat, Observations
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.work.allocations import AllocationState, PartPhase
 from lattice.core.model.work.usage import SINCE_LEVEL, Usage
 from lattice.ports.nodes.agents import (
     EndCause,
-    Greeting,
     KnownRun,
     Phase,
     Registration,
@@ -47,60 +34,8 @@ from lattice.ports.nodes.agents import (
 from lattice.ports.nodes.telemetry import MetricAlert, NodeAlert, NodeFigures, RunFigure
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import scenario
+from tests.unit.control.sessions import Desk, report
 from tests.unit.control.world import HARDWARE, World
-
-
-class Desk:
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.opened: list[str] = []
-        self.progressed: list[RunKey] = []
-        self.observations = Observations()
-        replica, clock = world.replica, world.clock
-        links = cast("AgentLinkTable", world.links)
-        self.health = HealthRegistry(replica, links, clock)
-        self.inventories = Inventories(links, clock)
-        self.table = SessionTable(replica, self.observations, self.inventories, clock, 10.0)
-        self.sessions = AgentSessions(
-            replica=replica,
-            links=links,
-            observations=self.observations,
-            clock=clock,
-            settings=SessionSettings(server_name="s1"),
-            timers=NodeTimers(replica, TimerSettings()),
-            table=self.table,
-            steps=StepRegistry(
-                replica,
-                links,
-                clock,
-                StepSettings(),
-                lambda allocation: "token",
-                lambda node: None,
-                WireUp(lambda launch_id: bytes(32), lambda node: ""),
-            ),
-            collectors=CollectorTree(replica, links, self.observations, clock, CollectorSettings(), self.table.hear),
-            health=self.health,
-            inventories=self.inventories,
-            on_opened=self.opened.append,
-            on_progress=self.progressed.append,
-        )
-
-    async def register(self, node: str, *runs: RunKey) -> Greeting:
-        registration = Registration(
-            node_id=node, hardware=HARDWARE, boot_id="b", runs=tuple(KnownRun(key=key) for key in runs)
-        )
-        return await self.sessions.register(registration)
-
-    async def connect(self, node: str, *runs: RunKey) -> Greeting:
-        greeting = await self.register(node, *runs)
-        assert await self.sessions.confirm(node, greeting.session)
-        self.world.links.open.add(node)
-        self.sessions.opened(node, greeting.session)
-        return greeting
-
-
-def report(number: int, run: int, phase: Phase, seq: int, cause: EndCause | None = None) -> Report:
-    return Report(key=RunKey(number, run), phase=phase, seq=seq, cause=cause)
 
 
 @scenario
@@ -354,107 +289,6 @@ async def test_an_end_and_what_was_used_are_one_command_which_older_logs_do_not_
 
 
 @scenario
-async def test_heartbeats_never_reach_the_log() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    before = len(world.replica.proposed)
-    for seq in (1, 2, 3):
-        service.sessions.beat("n1", greeting.session, Beat(seq=seq, load1=0.5))
-    assert len(world.replica.proposed) == before
-    observation = service.observations.get("n1")
-    assert observation is not None
-    assert (observation.seq, observation.load1) == (3, 0.5)
-
-
-@scenario
-async def test_a_heartbeat_whose_number_does_not_rise_is_counted_and_ignored() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    service.sessions.beat("n1", greeting.session, Beat(seq=5))
-    world.clock.pass_s(10)
-    service.sessions.beat("n1", greeting.session, Beat(seq=5))
-    observation = service.observations.get("n1")
-    assert observation is not None
-    assert observation.last_heard == world.clock.s - 10
-    assert service.sessions.counts["stale_heartbeats"] == 1
-
-
-@scenario
-async def test_a_restarted_agent_may_count_its_heartbeats_from_one_again() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    first = await service.connect("n1")
-    service.sessions.beat("n1", first.session, Beat(seq=500))
-    second = await service.connect("n1")
-    service.sessions.beat("n1", second.session, Beat(seq=1, running=2))
-    assert service.sessions.counts["stale_heartbeats"] == 0
-    assert service.table.running_of("n1") == 2
-
-
-@scenario
-async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    await world.do(DegradeNode(node="n1"))
-    for seq in (1, 2, 3):
-        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
-    for task in list(service.table._recovering.values()):
-        await task
-    assert world.node("n1").state is NodeState.READY
-    assert world.replica.proposed.count(RecoverNode(node="n1")) == 1
-
-
-@scenario
-async def test_heartbeats_of_a_node_whose_checks_fail_never_reach_the_log() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    await world.do(DegradeNode(node="n1", cause=DegradeCause.CHECK, reason="scratch is full"))
-    before = len(world.replica.proposed)
-    for seq in (1, 2, 3):
-        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
-        for task in list(service.table._recovering.values()):
-            await task
-    assert world.replica.proposed[before:] == []
-    assert world.node("n1").state is NodeState.DEGRADED
-
-
-@scenario
-async def test_nodes_that_are_told_to_beat_more_often_are_heard_as_often() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    world.state.settings["node.heartbeat_interval_s"] = "0.5"
-    for seq in range(1, 101):
-        world.clock.pass_s(0.5)
-        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
-    assert service.sessions.counts["heartbeats"] >= 99
-
-
-@scenario
-async def test_a_degraded_node_is_not_brought_back_by_an_agent_that_has_not_confirmed() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    await world.do(DegradeNode(node="n1"))
-    greeting = await service.register("n1")
-    service.sessions.beat("n1", greeting.session, Beat(seq=1))
-    assert service.table._recovering == {}
-    assert world.node("n1").state is NodeState.DEGRADED
-    assert await service.sessions.confirm("n1", greeting.session)
-    assert world.node("n1").state is NodeState.READY
-
-
-@scenario
 async def test_a_closed_stream_leaves_the_node_unconnected_but_remembered() -> None:
     world = World()
     await world.prepare()
@@ -505,59 +339,6 @@ async def test_a_run_of_a_former_history_counts_only_when_the_state_knows_it_as_
     assert world.allocation(placed).state is AllocationState.STARTING
     fresh = Registration(node_id="n2", hardware=HARDWARE, epoch=20, runs=(KnownRun(key=same_number, epoch=20),))
     assert (await service.sessions.register(fresh)).valid_runs == (same_number,)
-
-
-@scenario
-async def test_a_heartbeat_of_another_session_is_counted_and_changes_nothing() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    former = await service.connect("n1")
-    current = await service.connect("n1")
-    assert service.sessions.beat("n1", current.session, Beat(seq=9, session=former.session))
-    assert service.sessions.beat("n1", former.session, Beat(seq=9, session=former.session))
-    assert service.sessions.beat("elsewhere", current.session, Beat(seq=9, session=current.session))
-    observation = service.observations.get("n1")
-    assert observation is not None
-    assert observation.seq == 0
-    assert (service.sessions.counts["stale_heartbeats"], service.sessions.counts["forged_heartbeats"]) == (2, 1)
-    world.clock.pass_s(10)
-    assert service.table.hear("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
-    observation = service.observations.get("n1")
-    assert observation is not None
-    assert observation.last_heard == world.clock.s - 4
-    assert service.sessions.counts["heartbeats"] == 1
-
-
-@scenario
-async def test_the_same_agent_process_goes_on_counting_on_its_next_stream() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    registration = Registration(node_id="n1", hardware=HARDWARE, boot_id="b", process=77)
-    first = await service.sessions.register(registration)
-    service.sessions.beat("n1", first.session, Beat(seq=5, session=first.session))
-    second = await service.sessions.register(registration)
-    service.sessions.beat("n1", second.session, Beat(seq=5, session=second.session))
-    assert service.sessions.counts["stale_heartbeats"] == 1
-    service.sessions.beat("n1", second.session, Beat(seq=6, session=second.session))
-    assert service.sessions.counts["heartbeats"] == 2
-
-
-@scenario
-async def test_a_flood_of_heartbeats_is_dropped_whatever_stream_it_comes_on() -> None:
-    world = World()
-    await world.prepare("n1")
-    service = Desk(world)
-    greeting = await service.connect("n1")
-    heard = [service.sessions.beat("n1", greeting.session, Beat(seq=seq)) for seq in range(1, 101)]
-    assert heard == [True] * 20 + [False] * 80
-    again = await service.connect("n1")
-    assert not service.sessions.beat("n1", again.session, Beat(seq=1))
-    assert service.sessions.counts["surplus_heartbeats"] == 81
-    world.clock.pass_s(10)
-    assert service.sessions.beat("n1", again.session, Beat(seq=2))
-    assert service.sessions.counts["heartbeats"] == 21
 
 
 @scenario
