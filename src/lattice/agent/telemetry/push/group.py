@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lattice.agent.collectors.figures import FigureLine, FigureRelay
 from lattice.agent.telemetry.push.encoding import snappy_block
-from lattice.agent.telemetry.push.requests import RETRY_S, StoreRefused, StoreUnreachable
+from lattice.agent.telemetry.push.requests import StoreRefused, StoreUnreachable, push_for_good
 from lattice.wire.agents.collecting import Figures, Taken
 
 EVERY_S = 2.0
@@ -47,15 +47,7 @@ class GroupPusher:
 
     async def run(self) -> None:
         """Never returns."""
-        delay_s, longest_s = RETRY_S
-        while True:
-            await asyncio.sleep(EVERY_S)
-            while self._parts:
-                if await self.push_batch():
-                    delay_s = RETRY_S[0]
-                else:
-                    await asyncio.sleep(delay_s)
-                    delay_s = min(longest_s, delay_s * 2)
+        await push_for_good(EVERY_S, self._parts, self.push_batch)
 
     async def push_batch(self) -> bool:
         """Sends the oldest parts together; False when they have to wait."""

@@ -15,11 +15,11 @@ from lattice.agent.telemetry.collector import Listener, Target, Windows
 from lattice.agent.telemetry.push.encoding import Sample, labelled, snappy_block, write_request
 from lattice.agent.telemetry.push.exposition import Shown
 from lattice.agent.telemetry.push.requests import (
-    RETRY_S,
     PushSettings,
     StoreRefused,
     StoreRequests,
     StoreUnreachable,
+    push_for_good,
 )
 from lattice.agent.telemetry.push.scraping import samples_of_shown
 from lattice.core.model.telemetry.catalogue import METRICS
@@ -120,16 +120,11 @@ class Pusher:
 
     async def run(self) -> None:
         """Never returns."""
-        delay_s, longest_s = RETRY_S
-        while True:
-            await asyncio.sleep(EVERY_S)
+
+        def take_back_old() -> None:
             self._take_back(self._collector.now_ms() - int(1000 * HANDED_S))
-            while self._waiting:
-                if await self.push_batch():
-                    delay_s = RETRY_S[0]
-                else:
-                    await asyncio.sleep(delay_s)
-                    delay_s = min(longest_s, delay_s * 2)
+
+        await push_for_good(EVERY_S, self._waiting, self.push_batch, take_back_old)
 
     async def push_batch(self) -> bool:
         """Sends the oldest samples; False when they have to wait."""

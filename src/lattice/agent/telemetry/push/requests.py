@@ -1,9 +1,10 @@
 """Requests to a time-series store: where to, with which credentials, and what its answers mean."""
 
+import asyncio
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sized
 
 from msgspec import Struct
 
@@ -57,3 +58,20 @@ class StoreRequests:
             raise StoreUnreachable(text) from None
         except (OSError, ValueError) as error:
             raise StoreUnreachable(str(error)) from None
+
+
+async def push_for_good(
+    every_s: float, waiting: Sized, push_batch: Callable[[], Awaitable[bool]], begin: Callable[[], None] = lambda: None
+) -> None:
+    """Never returns: after each pause, `begin`, and then batches until nothing waits. After one that has to wait (False) a
+    longer and longer while passes."""
+    delay_s, longest_s = RETRY_S
+    while True:
+        await asyncio.sleep(every_s)
+        begin()
+        while waiting:
+            if await push_batch():
+                delay_s = RETRY_S[0]
+            else:
+                await asyncio.sleep(delay_s)
+                delay_s = min(longest_s, delay_s * 2)
