@@ -104,7 +104,7 @@ class Run:
         # The process that carries output into the user's files; 0 when there is none or it has gone. The run waits for it, but
         # not longer than `copier_timer`, which starts when nothing else is waited for.
         self.copier = 0
-        self.copier_timer: Timer | None = None
+        self.copier_timer: Timer | None = None  # set once, and never moved: what it ends cannot gain time by being slow
         # Descriptors are open and watched exactly while they are not negative; the code that closes one sets it to -1 at once.
         self.report_fd = -1  # closed by exec, or says why exec failed
         self.has_files = False  # whether a copier writes the last line, into the log as well
@@ -115,7 +115,7 @@ class Run:
         # The limit. Written by `Interventions` alone: the timers run exactly while there is a walltime and no pause.
         self.wall_timer: Timer | None = None
         self.early: Early | None = None  # None once it was sent: at most one per run, however often the limit moves
-        self.early_timer: Timer | None = None
+        self.early_timer: Timer | None = None  # never after `wall_timer`; None as soon as `early` is
         self.walltime_s = 0.0  # counted from the start without the pauses; 0 = none
         self.paused_at = 0.0  # 0 = not paused; never paused once an end was asked for
         self.paused_s = 0.0  # of all pauses that are over
@@ -129,10 +129,10 @@ class Run:
         self.why = ""  # of that, for people
         self.error = ""  # why it was never executed; outranks everything else in `judge`
         self.errno = 0  # of the system call that failed here, before there was a process
+        self.finish_code = -1  # how it is said to have ended, whatever became of its processes
         # The verdict: `cause` is "" until `judge` sets it, once. Exit code and signal are wait's words until then.
         self.cause = ""
         self.exit_code = 0
-        self.finish_code = -1  # how it is said to have ended, whatever became of its processes
         self.signal = 0
         # CPU seconds and MB of the main process and its reaped children, for groups that count nothing.
         self.rusage = (0.0, 0.0)
@@ -140,7 +140,7 @@ class Run:
         self.usage = Usage()  # of the whole group, read once when it was empty
         self.lost = {"stdout": 0, "stderr": 0}  # bytes that the log files had no room for
         self.held: tuple[str, ...] = ()  # controllers whose limits hold the group
-        self.memory_limit_mb = 0
+        self.memory_limit_mb = 0  # of the group, 0 = none or not known; set with it and never changed
         self.victim = ""  # whom the kernel killed at the memory limit, where its log says so
         # Limits and durations go by the clock since boot, which no user can set; the other pair is for people.
         self.started_boot_s = boot_now()

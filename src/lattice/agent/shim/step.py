@@ -160,11 +160,13 @@ class Task:
         # Never before `Step.base` while it is not negative: what a task has not taken yet is still in `Step.pending`.
         self.cursor = -1
         self.outputs: dict[int, int] = {}  # descriptor to stream
-        self.is_terminal = False
+        self.is_terminal = False  # set before the fork: what it writes passes a terminal, which merges both streams
         self.is_gone = False  # reaped, or never started; never False again
-        self.exit_code = 0  # these two in wait's words
+        # Below: how it ended, each set once. The first two in wait's words, unless a rank asked for the end of all with another code.
+        self.exit_code = 0
         self.signal = 0
         self.error = ""  # why it was never executed
+        # What it and its reaped children used, for groups that count nothing.
         self.cpu_s = 0.0
         self.peak_mb = 0.0
         self.storage = (0, 0)  # bytes read and written
@@ -257,20 +259,20 @@ class Step:
 
     def __init__(self, key: StepKey, directory: str, journal_limit: int) -> None:
         self.key = key  # number, run, step; a status.json in `directory` means that it was started before
-        self.directory = directory
+        self.directory = directory  # the agent's; the shim writes the journal and status.json there, and deletes nothing
         self.group: StepGroup | None = None  # set before the first fork, None again exactly from the end on
         self.tasks: list[Task] = []  # in the order of the request; none is added after the launch, none is ever removed
-        self.journal = Journal(directory, journal_limit)
+        self.journal = Journal(directory, journal_limit)  # only appended to; what readers have is counted by `read_upto`
         self.phase = "running"  # only forward: running, ended
         self.grace_s = 0.0  # between SIGTERM and SIGKILL, unless an end says otherwise
-        self.wall_timer: Timer | None = None
+        self.wall_timer: Timer | None = None  # set at the launch, for steps with a limit of their own; never moved
         self.kill_timer: Timer | None = None  # set by the first SIGTERM; a later end does not move it
         self.terminal: Terminal | None = None  # set before the first fork, for steps that clients come and go at
-        self.client_timer: Timer | None = None
+        self.client_timer: Timer | None = None  # while a terminal waits for somebody to read it; None without a terminal
         self.is_killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
         self.ending = ""  # what ended it, the first one that was asked for; "" = its tasks end by themselves
         self.why = ""  # of that, for people
-        self.error = ""
+        self.error = ""  # why none of its tasks was started; each task says the same of itself
         self.memory_limit_mb = 0  # of the allocation on this node, 0 = not known
         self.look_timer: Timer | None = None  # when its service begins to look at processes that have not spoken to it
         self.pmi: PmiService | None = None  # set before the first task is forked, for steps that ask for it
@@ -283,17 +285,18 @@ class Step:
         self.pending = bytearray()
         self.joined: dict[str, int] = {}  # bytes of clients that joined the step, by name
         self.addressed: list[tuple[int, int, int]] = []  # from, to, rank: input for this task alone, in order
-        self.base = 0
-        self.has_eof = False
+        self.base = 0  # only rises: no task can go back behind it
+        self.has_eof = False  # the end of input came, after all that was taken; never False again
         # Output: how far it was read (never back), and until when its writers wait for readers. A descriptor in `held` is not
         # watched; `_resume` watches it again, because it was read or because `hold_until` has passed.
         self.read_upto = 0
-        self.hold_until = 0.0
-        self.held: list[tuple[Task, int]] = []
+        self.hold_until = 0.0  # moved on by every read; a reader that is gone holds writers no longer than HOLD_S
+        self.held: list[tuple[Task, int]] = []  # each once; emptied as a whole by `_resume` alone
         self.is_armed = False  # the reader has seen everything and waits for one event about the next byte
+        # Limits and durations go by the clock since boot, which no user can set; the other time is for people.
         self.started_boot_s = boot_now()
         self.started_at = time.time()
-        self.ended_boot_s = 0.0
+        self.ended_boot_s = 0.0  # 0 while `phase` is running, set in the same moment
 
     @property
     def is_over(self) -> bool:

@@ -3,6 +3,17 @@
 A step has ended when every task was reaped, its group is empty and what its processes wrote is in the journal. Leftovers of
 tasks that ended by themselves are killed immediately. A step lives inside its allocation: on a node where that has a run its group
 lies in the run's, and the end of the run's main process is the end of the step; elsewhere the step brings a group along.
+
+Theory. As with runs (`table.py`), whatever happened ends with one question, `_settle`: are all tasks reaped, and is the group empty?
+The answer comes from the facts. What differs is that a step has many processes and one end. A task that failed is told at once,
+because whoever launched the step may want the others ended; that is not decided here. The first cause of an end stays, so that the
+deaths it brings about do not become its reason: what the PMI service asked for, the limit, and what the kernel killed for lack of
+memory are each noted before the tasks that die of it are judged (`hear_pmi` and `_blame_memory` in `reaped`).
+
+A step that cannot be started in part is not undone: its other tasks run, and the one that failed says why. Asked for again, a launch
+starts nothing, also by another agent: status.json in the folder of the step says that it was started before. A run that ends takes
+its steps with it, and is itself over only when the last of them is (`emptied`).
+See docs/architecture/steps.md.
 """
 
 from __future__ import annotations
@@ -74,7 +85,7 @@ class StepTable:
         self._inheritance = inheritance
         self._limit = output_limit
         self._tell = tell
-        self._streams = StepStreams(loop, tell)
+        self._streams = StepStreams(loop, tell)  # owns input and output of every step; life and death are here
         self._run_of = run_of
         self._finish_run = finish_run
         self._emptied = emptied
@@ -84,7 +95,7 @@ class StepTable:
         self.live: dict[StepKey, Step] = {}
         # Tasks by pid, from the fork until `reaped` gets them: a pid in here belongs to no other process. Services likewise.
         self._tasks: dict[int, tuple[Step, Task]] = {}
-        self._services: dict[int, Step] = {}
+        self._services: dict[int, Step] = {}  # a step whose service is in here is not over
         # Groups of allocations without a run on this node, with the live steps inside. Made by the first of these, removed with
         # the last: a group with an entry here has at least one step.
         self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}

@@ -83,7 +83,7 @@ class RunTable:
         self._live: dict[Key, Run] = {}
         # Children by pid, from the fork until `reap` has collected them: a pid in here belongs to no other process.
         self._mains: dict[int, Run] = {}
-        self._copiers: dict[int, Run] = {}
+        self._copiers: dict[int, Run] = {}  # the same of the processes that carry output into users' files
         # Who asked for the shutdown, to be answered last; after `_closing` nothing is started any more, and it is never False again.
         self._farewells: list[tuple[int, object]] = []
         self._closing = False

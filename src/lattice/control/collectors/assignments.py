@@ -37,6 +37,7 @@ class Assignments:
     """Those in force, by their numbers."""
 
     def __init__(self) -> None:
+        # By the number that a share names its members by. A node has one at most: `CollectorTree` voids the old one first.
         self._rows: dict[int, Assignment] = {}
 
     def issue(self, node: str, session: int, *, share: str, through: str) -> Assignment:

@@ -73,9 +73,10 @@ class CollectorStatus(Struct, frozen=True, kw_only=True, gc=False):
 class _Post:
     """A node whose stream is open. Made by `opened`, dropped by `closed`; `told` and `gathers` are what was sent on this stream."""
 
+    # Fixed by its registration.
     node: str
-    session: int
-    address: str
+    session: int  # a heartbeat of another one is not heard
+    address: str  # where it could gather, "" = nowhere
     interval_s: float  # as it was welcomed
     allowance: Allowance  # of messages with what others said
     told: ReportOrder | None = (
@@ -102,8 +103,8 @@ class CollectorTree:
         self._clock = clock
         self._settings = settings
         self._hear = hear
-        self._guard = Guard(LOOP)
-        self.counts: Counter[str] = Counter()
+        self._guard = Guard(LOOP)  # one node whose heartbeat or order fails does not keep the others from theirs
+        self.counts: Counter[str] = Counter()  # for metrics; nothing is decided by them
         self.suspended: set[str] = set()  # they have a stream and bring nothing; one heartbeat ends it
         self.addresses: dict[str, str] = {}  # where nodes listened when they were last heard; outlives their streams
         # Nodes with a stream. Sessions change it at any moment; `plan` brings the rest in line with it a moment later, so
@@ -118,16 +119,16 @@ class CollectorTree:
         self._heard: dict[
             str, float
         ] = {}  # when each collector of `_above` last sent a heartbeat of its own; the same keys
-        self.unreported = UnreportedNodes(observations)
+        self.unreported = UnreportedNodes(observations)  # nodes whose collector brought nothing of them; asked before they count as silent
         self._generation = 0  # of plans; rises with each, and orders of an older one are ignored by nodes
         # Remembered readings: the text of the setting with what it means, and the settings that the last plan rests on.
         self._named: tuple[str, tuple[str, ...]] = ("", ())
         self._asked: tuple[str, str, float] | None = None
-        self._alarm = Alarm()
+        self._alarm = Alarm()  # rung with `_is_due`
         self._is_due = False  # something changed that the last plan does not know; `plan` alone clears it
-        self._last_look = clock.monotonic_s()
+        self._last_look = clock.monotonic_s()  # a look that comes late is no reason to call collectors lost
         self._next_plan = self._next_asking = 0.0  # not before
-        self._tick_s = min(1.0, settings.timeout_s / 10)
+        self._tick_s = min(1.0, settings.timeout_s / 10)  # between two looks; fixed, so that `is_held_up` means something
 
     def reset(self) -> None:
         """Starts afresh; for a server that takes over."""

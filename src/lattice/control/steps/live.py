@@ -34,14 +34,15 @@ class LiveStep:
     not empty. Over: `ended_at` is set; from then on only its record is made, and nothing else changes.
     """
 
-    number: int
+    # Who it is; fixed.
+    number: int  # of the allocation
     run: int  # of the allocation; a step never outlives its run
-    step: int
+    step: int  # its own number, which no other step of the allocation ever had
     launch_id: (
         str  # chosen by the client: a repeated request finds the step by it, and a node's word counts only with it
     )
-    name: str
-    tasks: int
+    name: str  # for people; two may have the same
+    tasks: int  # of all its nodes together
     started_at: int  # when it was launched, then when it got room
     plan: StepPlan | None = None  # set once, when there is room or when a node reported it, and never changed
     request: LaunchRequest | None = None  # what waits for room; a leader that took over does not have it
@@ -54,8 +55,8 @@ class LiveStep:
     )  # where tasks may live; only shrinks, and the step is over when it is empty
     ends: dict[int, TaskEnd] = field(default_factory=dict)  # by rank; what was noted of a rank is never overwritten
     cpu_s: float = 0.0  # added up once per node, when the node leaves `open_nodes`
-    peak_memory_mb: int = 0
-    usage: Usage = NO_USAGE
+    peak_memory_mb: int = 0  # the highest of a node
+    usage: Usage = NO_USAGE  # likewise added up once per node
     message: str = ""  # the first reason that anybody gave
     pmi: dict[str, PmiUse] = field(default_factory=dict)  # by node, what it said last
     is_ending: bool = False  # its nodes were ordered to end it; never False again

@@ -112,6 +112,8 @@ class _Meta(Struct, frozen=True, kw_only=True):
     digest: str
 
 
+# The digest is a sum over records, so the order of chunks does not matter to it. What is derived from records of two kinds is made
+# when all are loaded (`_count_nodes`), for the same reason.
 def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     """The state as named chunks of bounded size; lazily, so that the writer can pause in between."""
     meta = _Meta(

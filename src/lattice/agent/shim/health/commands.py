@@ -62,14 +62,15 @@ class _Command:
     )
 
     def __init__(self, key: Key, link: int, request_id: object) -> None:
-        self.key, self.link, self.request_id = key, link, request_id
-        self.pid = 0
-        self.group: Cgroup | ProcessTree | None = None
-        self.output = b""
+        self.key, self.link, self.request_id = key, link, request_id  # whose probe it is, and whom it answers: once
+        self.pid = 0  # 0 before the fork; reaped exactly when it leaves `_by_pid`
+        self.group: Cgroup | ProcessTree | None = None  # its own, below the run's; removed after the end, by several tries
+        self.output = b""  # never longer than MAX_OUTPUT
+        # Open and watched exactly while they are not negative; `_close` alone closes them.
         self.output_fd = self.report_fd = -1
-        self.error = ""
-        self.launch: Launch | None = None
-        self.timer: Timer | None = None
+        self.error = ""  # the first reason stays: what happened to a command that was killed for time is its time
+        self.launch: Launch | None = None  # for the sentence that says why there was no exec
+        self.timer: Timer | None = None  # when its time is over; cancelled by `_close`
 
 
 class ProbeCommands:
@@ -86,8 +87,8 @@ class ProbeCommands:
         self._tracker = tracker
         self._inheritance = inheritance
         self._reply = reply
-        self._by_pid: dict[int, _Command] = {}
-        self._count = 0
+        self._by_pid: dict[int, _Command] = {}  # from the fork until `reaped`: a pid in here belongs to no other process
+        self._count = 0  # of all that were started; names their groups, so it never falls
 
     def start(self, link: int, key: Key, run: Run | None, request: Body) -> Body | None:
         """None: the answer follows when the command has ended."""

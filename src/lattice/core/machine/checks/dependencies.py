@@ -48,6 +48,8 @@ def _check_indexes(state: State) -> Iterator[str]:
 
 
 def _check_waits(state: State) -> Iterator[str]:
+    """Nothing waits for what has ended or can never be: both are settled in the command in which they came about, so that no loop
+    has to look for work that nobody will ever start."""
     for number, head in _live_heads(state):
         label = allocation_id(number)
         if number not in state.groups and head.waits_for and not head.is_waiting:
@@ -72,6 +74,7 @@ def _check_mutexes(state: State) -> Iterator[str]:
 
 
 def _check_dags(state: State) -> Iterator[str]:
+    """A DAG has ended exactly when all its members have, and keeps them in the state until then: the archive takes it last."""
     for dag in state.dependencies.dags.values():
         ends = [standing(state, member) for member in dag.members]
         has_ended = all(now is None or now.ending is not None for now in ends)

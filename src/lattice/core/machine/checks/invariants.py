@@ -1,6 +1,8 @@
 """What is true after every command. `check` recomputes everything from the records and compares; slow, for tests and soak.
 
-Each finding is a sentence; an empty list means that all holds. See docs/architecture/core.md.
+Each finding is a sentence; an empty list means that all holds. Nothing here may use a counter or an index of the state except to
+compare it: an invariant that trusts what it checks finds nothing. It is true between commands, not between the events of one: a fold
+may leave a node without a holder that the next event of the same command gives away. See docs/architecture/core.md.
 """
 
 from collections import Counter
@@ -38,6 +40,7 @@ def check(state: State) -> list[str]:
 
 
 def _check_nodes(state: State) -> Iterator[str]:
+    """A node is held whole, or shared, or claimed, or free; and never gives more than it has."""
     for node in state.nodes.values():
         kinds = bool(node.holder) + bool(node.claimant) + bool(node.tenures)
         if kinds > 1:
@@ -58,6 +61,7 @@ def _check_nodes(state: State) -> Iterator[str]:
 
 
 def _check_node_state(node: Node) -> Iterator[str]:
+    """Down has a cause and nothing else has; Draining becomes Drained in the command that empties it, so no command leaves it between."""
     if (node.state is NodeState.DOWN) != (node.down_cause is not None):
         yield f"node {node.id} is {node.state} with down cause {node.down_cause}"
     if node.state is NodeState.DRAINED and not node.is_free:
@@ -110,6 +114,7 @@ def _check_allocations(state: State) -> Iterator[str]:
 
 
 def _check_run(label: str, record: Allocation) -> Iterator[str]:
+    """What waits has no trace of a run; what holds nodes has an open part on at least one of them, or nobody would ever end it."""
     if record.is_waiting and (record.shares or record.parts or record.started_at or record.released):
         yield f"{label} is Pending with traces of a run"
     if record.paused_at and record.state is not AllocationState.RUNNING:
@@ -150,6 +155,7 @@ def _check_instances(label: str, record: Allocation, most: int) -> Iterator[str]
 
 
 def _check_rollout(label: str, record: Allocation, rollout: Rollout) -> Iterator[str]:
+    """An instance that is renewed leaves first; one that counts as updated is on a node that the service still has."""
     if rollout.wanted != record.revision:
         yield f"{label} is to have revision {record.revision}, its update leads to {rollout.wanted}"
     leaving = {part.node for part in record.parts if part.phase is PartPhase.LEAVING}
@@ -166,6 +172,7 @@ def _assigned(parts: tuple[Part, ...]) -> bool:
 
 
 def _check_groups(state: State) -> Iterator[str]:
+    """Every task is pending, a record, or counted as ended: the three sum up to the size, and no task is in two of them."""
     for group in state.groups.values():
         label = allocation_id(group.number)
         tasks = [

@@ -1,5 +1,8 @@
 """Folds events of task groups into the state. Like `evolve`, which calls it, it cannot refuse and may not fail.
 
+Each task of a group is in exactly one of four places: in `pending`, as a record of its own, as a folded row, or counted among those
+that were given up. A fold that takes it out of one puts it into another in the same step. Positions count from 0, and the number of
+a task is that of its group, plus one, plus its position.
 See docs/architecture/core.md.
 """
 

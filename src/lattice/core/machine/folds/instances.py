@@ -1,4 +1,9 @@
-"""Folds what happens to single instances of a running allocation. See docs/architecture/services.md."""
+"""Folds what happens to single instances of a running allocation.
+
+What holds: shares and parts name the same nodes, each once; an instance has a number that no other of its run ever had; and what an
+instance used and how often it was restarted is added to the allocation in the fold in which its part goes, so nothing is counted
+twice or lost. A node is given back here, not when its instance was told to leave. See docs/architecture/services.md.
+"""
 
 from typing import assert_never
 
@@ -40,6 +45,7 @@ def _part_changed(state: State, event: ev.PartChanged) -> None:
 
 
 def _joined(state: State, event: ev.NodeJoined) -> None:
+    """The size stays what it was: to grow beyond it is an event of its own, `InstancesWanted`, which comes before this one."""
     old = state.allocations[event.number]
     changed = replace(
         old,
@@ -68,7 +74,7 @@ def _left(state: State, event: ev.NodeLeft, at: int) -> None:
         peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
         usage=total_usage((old.usage, gone.usage)),
     )
-    if not old.has_instances:
+    if not old.has_instances:  # its other nodes are given back while results are copied: a share remembered for the accounts
         state.put_allocation(replace(changed, released=(*old.released, share)))
         give_back_share(state, old, share)
         return

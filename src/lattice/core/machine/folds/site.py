@@ -75,6 +75,7 @@ def _deleted(state: State, event: ev.RecordDeleted) -> None:
     match event.what:
         case Deletable.TENANT:
             state.drop_tenant(event.name)
+            # An empty note is none: a tenant of the same name that is made later has been told nothing.
             state.notifications.put_budget(BudgetNote(tenant=event.name))
         case Deletable.PROJECT:
             state.drop_project(event.tenant, event.name)
@@ -87,6 +88,7 @@ def _deleted(state: State, event: ev.RecordDeleted) -> None:
 
 
 def _evolve_audit(state: State, event: AuditEvent) -> None:
+    """The chain only grows at its end, and is shortened only at its beginning, up to the end of a seal."""
     match event:
         case ev.AuditRecorded():
             state.audit.append(event.added)

@@ -23,6 +23,7 @@ class Bounds:
         self._queue = queue
         self._sharing = sharing
         walltime_ms = queue.walltime_s * 1000
+        # When each row would end if it started now; fixed for the plan.
         self._end: Ints = np.where(walltime_ms > 0, walltime_ms + room.now, NEVER)
         # By signature and vCluster: the bars, rising, of the nodes that rows of that sort could have now. Emptied by `possible`.
         self._short: dict[tuple[int, int], Ints] = {}

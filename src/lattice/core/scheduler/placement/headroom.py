@@ -23,10 +23,12 @@ class Headroom:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        # What is held, by tenant: nodes, of which a shared one counts once, and allocations; by tenant and user; by tenant and project.
         self._nodes: dict[str, int] = {name: use.nodes for name, use in snapshot.uses.items()}
         self._allocations: dict[str, int] = {name: use.allocations for name, use in snapshot.uses.items()}
         self._users: dict[Key, int] = dict(snapshot.user_holding)
         self._projects: dict[Key, int] = dict(snapshot.project_nodes)
+        # Nodes of the sensitive pool, and running tasks by group. A name that is not in one of these tables holds nothing.
         self._pool: dict[str, int] = {SENSITIVE: snapshot.pool.used}
         self._tasks: dict[int, int] = {number: group.holding for number, group in snapshot.groups.items()}
         self._before: list[Callable[[], None]] | None = None  # since the first mark: how to take back each change

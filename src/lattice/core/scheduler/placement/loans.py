@@ -27,6 +27,7 @@ class Loans:
         self._room = room
         self._now = now
         vclusters = snapshot.vclusters.values()
+        # Fixed for the plan: who has nodes of its own, who of them lends, and who may ask.
         self._homes = [each for each in vclusters if each.nodes]
         self._lenders = [each for each in self._homes if lending_of(each).lends is Lends.IDLE]
         # One that never had any work has no number, and nothing to borrow for.

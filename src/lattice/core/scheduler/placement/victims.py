@@ -61,9 +61,11 @@ class Victims:
         self._snapshot = snapshot
         self._room = room
         table = snapshot.takeable
+        # Who runs, by number; fixed, and all masks below are by its rows.
         self._table: Records = table if table is not None else np.zeros(0, _NUMBERS)
         self._free: Bools = np.zeros(0, np.bool_)  # may be taken, as far as it is not taken yet
         self._left: Bools = np.ones(len(self._table), np.bool_)  # not taken yet, by this plan or an earlier one
+        # Made once by `_prepare`, one entry per row of the table.
         self._tier: Ints = np.zeros(0, np.int64)
         self._cost: Floats = np.zeros(0)
         self._place: Ints = np.zeros(0, np.int64)  # of each row of `held`: its place in the table, -1 = cannot be taken

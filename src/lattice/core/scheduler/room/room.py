@@ -66,7 +66,7 @@ class Room:
         self.snapshot = snapshot
         self.now = now
         self.usable = usable_nodes(nodes)  # nodes that may be given work at all
-        self.calendar = Calendar(snapshot.reservations, nodes, now)
+        self.calendar = Calendar(snapshot.reservations, nodes, now)  # advance reservations, which no plan changes
         self.drifted = _mask(snapshot, snapshot.signals.drifted)  # None = no node differs from its baseline
         # What is free now, one entry per node row, changed by `take` and `evict` through the journal. `free` = usable and held by
         # no work; a node that is held whole has amounts of 0; `vcluster` is whose shares are on it, NO_VCLUSTER where there are none.
@@ -84,7 +84,7 @@ class Room:
         ] = {}  # reservations of this plan by number, in the order in which they were entered
         # What is in use: the rows of `snapshot.held` less those marked in `_gone` (by `evict`), and what `take` gave away.
         self._gone: Bools = np.zeros(len(snapshot.held), np.bool_)
-        self._taken: list[Holdings] = []
+        self._taken: list[Holdings] = []  # only appended to; a rollback cuts its end off
         self._holdings: Holdings | None = None  # both joined; None = not made since the last change
         # Shares by tenant and node row, made on first use and then changed by `take` and `evict` through the journal.
         self._shares: dict[str, Ints] = {}

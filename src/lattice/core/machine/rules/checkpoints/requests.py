@@ -102,6 +102,8 @@ def report(state: State, command: cmd.ReportCheckpoint, at: int) -> Events:
 
 
 def _judge(state: State, record: Allocation, checkpoint: OpenCheckpoint, at: int) -> Events:
+    """What the words of all nodes come to. The order of the questions is the order in which they outrank each other: a failure ends it
+    although others are still writing, and nothing is complete before the MANIFEST, which a node writes last (sealed)."""
     nodes = checkpoint.nodes
     failed = next((each for each in nodes if each.phase is _P.FAILED), None)
     if failed is not None:

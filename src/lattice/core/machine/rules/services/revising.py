@@ -28,6 +28,7 @@ def revise(state: State, command: cmd.ReviseService, actor: str, at: int) -> Eve
     refusal = _check_open(found)
     if refusal is not None:
         return refusal
+    # The request was made of the description of `base`; of another one it would take back what somebody else changed.
     if command.base != found.revision:
         return Rejected(
             code="conflict",
@@ -80,7 +81,10 @@ def roll_back(state: State, command: cmd.RollBackService, actor: str, at: int) -
 
 
 def renew(state: State, command: cmd.RenewInstance) -> Events | Rejected:
-    """The instance is ended first; it starts again when its node has reported that."""
+    """The instance is ended first; it starts again when its node has reported that.
+
+    How many may be away at a time is the business of the loop that proposes this, which sees who is ready; the state does not.
+    """
     found = state.allocations.get(command.number)
     part = None
     if found is not None and found.run == command.run and found.is_running:
@@ -132,6 +136,7 @@ def turned(record: Allocation, rollout: Rollout, reason: str) -> ev.RolloutChang
     )
 
 
+# A number is above all that were ever given for the service, taken back or not: nodes and users tell revisions apart by it.
 def _rollout(
     state: State, found: Allocation, max_unavailable: int, ready_within_s: int, at: int, *, probed: bool
 ) -> Rollout:

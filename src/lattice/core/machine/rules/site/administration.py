@@ -1,4 +1,9 @@
-"""Tenants, projects, vClusters and settings: create once, replace later, with sane figures. See docs/architecture/core.md."""
+"""Tenants, projects, vClusters and settings: create once, replace later, with sane figures.
+
+Before: a command carries the whole record, made of the one that its sender saw and what was to change. After: tenants that a record
+names exist; nodes that it names need not, because they may register later. Work that was submitted keeps what it was given: a
+limit that falls below what is in use takes nothing away, it only lets nothing more in. See docs/architecture/core.md.
+"""
 
 import re
 from collections.abc import Iterable
@@ -37,6 +42,7 @@ def set_tenant(state: State, command: cmd.SetTenant, at: int) -> Events | Reject
     if refusal is not None:
         return refusal
     kept: Tenant = replace(tenant, created_at=old.created_at if old else at)
+    # Another budget is used up anew: who was told of the old one has not been told of this one.
     is_noted = tenant.name in state.notifications.budgets
     if is_noted and old is not None and _budgets(old) != _budgets(tenant):
         return ev.TenantSet(tenant=kept), ev.BudgetNoted(note=BudgetNote(tenant=tenant.name))
@@ -119,6 +125,7 @@ def _check_sharing(state: State, vcluster: Vcluster, old: Vcluster | None) -> Re
 
 
 def set_setting(state: State, command: cmd.SetSetting) -> Events | Rejected:
+    """A value is kept as the text that was given; who reads a setting parses it, and one that cannot be parsed is refused here."""
     problem = check_setting(command.key, command.value)
     if problem is not None:
         message, hint = problem

@@ -23,7 +23,7 @@ from lattice.core.model.site.deletion import Deletable
 from lattice.core.model.work.allocations import Allocation
 
 Events = tuple[ev.AnyEvent, ...]
-MAX_NOTES = 256
+MAX_NOTES = 256  # of one command: each becomes a link of the chain, and all of them are computed on every replica
 JOINS_SINCE_LEVEL = 2
 
 
@@ -106,6 +106,7 @@ _Administrative = (
 )
 
 
+# Commands and events that leave no entry unless there is sensitive work: a short way for nearly all of the log.
 _OF_WORK = frozenset({cmd.SubmitAllocation, cmd.PlaceAllocation, cmd.ReportPart, cmd.StartPart, cmd.EndPart})
 _SILENT = frozenset(
     {ev.PartChanged, ev.AllocationSubmitted, ev.AllocationPlaced, ev.AllocationStarted, ev.AllocationEnded}

@@ -17,6 +17,7 @@ from lattice.core.model.work.allocations import Allocation
 
 Events = tuple[ev.AnyEvent, ...]
 SHOWN = 5
+# A node in another state runs work, may be given some, or is about to say that it is ready for it.
 _IDLE = frozenset({NodeState.UNKNOWN, NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED, NodeState.QUARANTINE})
 
 
@@ -24,6 +25,7 @@ def delete_record(state: State, command: cmd.DeleteRecord) -> Events | Rejected:
     refusal = _CHECKS[command.what](state, command)
     if refusal is not None:
         return refusal
+    # Its baseline goes with a vCluster, or it would judge the nodes of another one that gets the same name later.
     deleted = ev.RecordDeleted(what=command.what, name=command.name, tenant=command.tenant)
     if command.what is Deletable.VCLUSTER and command.name in state.drift.baselines:
         return (ev.BaselineUnset(vcluster=command.name), deleted)

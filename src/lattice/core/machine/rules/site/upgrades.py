@@ -1,4 +1,10 @@
-"""Judges rolling upgrades: one at a time, along the table of its phases. See docs/architecture/upgrades.md."""
+"""Judges rolling upgrades: one at a time, along the table of its phases.
+
+What holds: its nodes, their batches and the releases that they had are fixed at the beginning; later only phases and steps change.
+Nothing is carried out here: the loop of upgrades does what the phase says, and proposes the step that came of it. The way back is
+open while the cluster has the level of the beginning, because the release before cannot read what a higher level lets into the log.
+See docs/architecture/upgrades.md.
+"""
 
 import re
 

@@ -1,6 +1,8 @@
 """What users ask of their allocations: cancel, hold, release, requeue, update; and the archive of finished work.
 
-See docs/architecture/core.md.
+An order names an allocation, a task, or a group, which means all of its tasks that the order can concern. A task without a record of
+its own gets one first, by the events that `materialise` returns: they come before those that name it. What has ended never changes,
+and an order that would change nothing is accepted without an event, so that it can be repeated. See docs/architecture/core.md.
 """
 
 from msgspec.structs import replace

@@ -58,6 +58,7 @@ def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
 
 
 def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejected:
+    """Members that have ended keep their end, and those that wait end now. The DAG itself ends as always: with its last member."""
     dag = state.dependencies.dags.get(command.number)
     if dag is None:
         return Rejected(
@@ -115,6 +116,7 @@ def _in_order(members: tuple[cmd.DagMember, ...], needs: Needs) -> list[cmd.DagM
 
 
 def _refs(member: cmd.DagMember) -> list[str]:
+    """Each once, in the order in which they are named: no set, because messages and numbers follow from the order."""
     return list(dict.fromkeys(edge.ref for alternatives in member.needs for edge in alternatives))
 
 

@@ -84,6 +84,7 @@ def _check_standing(state: State, head: Allocation, group: TaskGroup | None, wan
 
 
 def _request(request: Request, wanted: Revision) -> Request:
+    """A new number of nodes without a range ends the old range: its upper end was chosen for the old number."""
     changes = {name: value for name in _FIGURES if (value := getattr(wanted, name)) is not None}
     if "nodes" in changes:
         changes.setdefault("max_nodes", 0)

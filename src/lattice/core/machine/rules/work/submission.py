@@ -69,6 +69,8 @@ def judge(
     if vcluster is None:
         return _unknown("vCluster", command.vcluster, state.vclusters)
     size = _task_count(command)
+    # What could never be accepted is judged first and what others hold now last: nobody is to wait for room, or ask for a quota, for
+    # work that would be refused anyway.
     refusal = (
         _check_shape(command, size)
         or _check_scaling(command, command.scaling)
@@ -289,6 +291,8 @@ def _check_scaling(command: cmd.SubmitAllocation, scaling: ScalePolicy | None) -
 
 
 def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
+    """What no API lets through. It is judged again because the log is open to every server, also of another release, and what came
+    in once can never be refused any more."""
     request = command.request
     if request.nodes < 1 or (request.max_nodes and request.max_nodes < request.nodes):
         return _invalid("the number of nodes must be at least 1, and a range must rise", f"nodes {request.nodes}")
