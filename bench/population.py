@@ -21,7 +21,7 @@ from lattice.core.model.work.allocations import Allocation, Request
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.snapshots.folders import SnapshotFolder
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 
 BATCH = 64
 

@@ -26,7 +26,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, TaskGroup
 from lattice.core.model.work.dags import Dag
 from lattice.testing import FakeLinks, FakeReplica, HandClock
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.scenarios.script import Malformed, Operation, Words
 from tests.scenarios.wording import Wording
 from tests.unit.core.machine.world import World

@@ -10,7 +10,7 @@ import pytest
 from lattice.core.machine.commands import PlaceAllocation
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import PartPhase
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 from tests.integration.api.test_slurm_steps import Desk
 from tests.integration.api.world import Response, World, in_world
 

@@ -10,7 +10,7 @@ from lattice.core.model.nodes.nodes import Hardware
 from lattice.images.references import ImageReference
 from lattice.integrations.directory.registry import DirectoryRegistry
 from lattice.ports.site.images import FoundImage, RegistryUnavailable
-from lattice.wire.work.allocations import Work, decode_work
+from lattice.wire.work.payloads import Work, decode_work
 from tests.conftest import require_program
 from tests.image_files import make_greeter, make_image
 from tests.integration.api.grpc_wire import ask, grpc_of

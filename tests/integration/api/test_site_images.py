@@ -11,7 +11,7 @@ from lattice.core.machine.levels import OLDEST
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.images.signatures import read_public_key, sign
 from lattice.integrations.directory.registry import DirectoryRegistry
-from lattice.wire.work.allocations import Work, decode_work
+from lattice.wire.work.payloads import Work, decode_work
 from tests.conftest import require_program
 from tests.image_files import make_greeter
 from tests.image_keys import make_key

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lattice.core.model.work.allocations import Hold
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 from tests.integration.api.grpc_wire import ask, grpc_of, message_of
 from tests.integration.api.world import World, in_world
 

@@ -36,7 +36,7 @@ from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
 from lattice.wire.agents.channel import Stream, open_channel, open_stream
 from lattice.wire.pb import agent_pb2 as pb
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 
 COLLECTING = CollectorSettings()
 SECRET = b"0123456789abcdef0123456789abcdef"

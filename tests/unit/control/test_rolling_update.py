@@ -8,7 +8,7 @@ from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState, Request
 from lattice.testing import scenario
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.unit.control.reports import Reports
 from tests.unit.control.world import World
 

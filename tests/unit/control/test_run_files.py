@@ -7,7 +7,7 @@ from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, Part, Request
 from lattice.core.model.work.asked import Asked
 from lattice.ports.nodes.agents import EarlySignal, RunFiles
-from lattice.wire.work.allocations import Work
+from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles
 
 

@@ -16,7 +16,7 @@ from lattice.core.model.work.allocations import (
 )
 from lattice.ports.nodes.agents import RunKey, StartOrder, StopOrder
 from lattice.testing import scenario
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.unit.control.test_dispatch import dispatch
 from tests.unit.control.test_scheduling import Loop
 from tests.unit.control.world import World

@@ -15,7 +15,7 @@ from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
-from lattice.wire.work.allocations import Work
+from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles
 from tests.unit.control.test_run_files import record
 

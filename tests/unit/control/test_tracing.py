@@ -22,7 +22,7 @@ from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.core.model.work.allocations import Request
 from lattice.testing import scenario
 from lattice.wire.files.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.unit.control.world import World
 
 

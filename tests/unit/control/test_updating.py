@@ -8,7 +8,7 @@ from lattice.core.model.services.rollouts import RolloutPhase
 from lattice.core.model.work.allocations import PartPhase
 from lattice.ports.nodes.agents import StartOrder
 from lattice.testing import scenario
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.unit.control.test_dispatch import dispatch
 from tests.unit.control.test_service_instances import serving
 from tests.unit.control.world import World

@@ -4,7 +4,7 @@ from lattice.control.tracing.spans import WorkSpans
 from lattice.ports.site.traces import Span
 from lattice.testing import scenario
 from lattice.wire.text.traces import parse_traceparent
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 from tests.unit.control.world import World
 
 SAMPLED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -19,7 +19,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notify
 from lattice.testing import FakeLinks, FakeReplica, HandClock
-from lattice.wire.work.allocations import Work, encode_work
+from lattice.wire.work.payloads import Work, encode_work
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from lattice.core.model.work.allocations import Allocation, AllocationState, Request, TaskGroup
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import parse_moment, rfc3339
-from lattice.wire.work.allocations import Work, decode_work, encode_work, group_state, group_view
+from lattice.wire.work.allocations import group_state, group_view
+from lattice.wire.work.payloads import Work, decode_work, encode_work
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50)
 

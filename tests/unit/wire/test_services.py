@@ -19,7 +19,7 @@ from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import is_ready, ready_count
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.services import (
+from lattice.wire.services.services import (
     ProbeRequest,
     RestartPolicy,
     drain_s,

@@ -3,7 +3,7 @@
 from lattice.api.context import Context
 from lattice.core.model.services.scaling import ScalePolicy
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.scaling import OF_AGENTS, OF_GATEWAY, needs_store
+from lattice.wire.services.scaling import OF_AGENTS, OF_GATEWAY, needs_store
 
 
 def check_metric(context: Context, policy: ScalePolicy | None) -> None:

@@ -12,7 +12,7 @@ from lattice.api.submit.images import resolve_images
 from lattice.core.model.site.tenants import NO_DEMANDS, SENSITIVE, Confinement, Vcluster
 from lattice.ports.nodes.images import ImageOrder
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.allocations import Work, decode_work, encode_work
+from lattice.wire.work.payloads import Work, decode_work, encode_work
 from lattice.wire.work.submissions import CONFINED_FEATURE, IO_FEATURE, NO_UENV, Submission
 
 

@@ -11,7 +11,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.readiness import ready_count
 from lattice.ports.clock import Clock
 from lattice.ports.site.metric_store import MetricStore, StoreAsk, StoredRun, StoredSeries, StoreUnavailable
-from lattice.wire.work.scaling import FRACTIONS, OF_AGENTS, OF_GATEWAY, selector_of
+from lattice.wire.services.scaling import FRACTIONS, OF_AGENTS, OF_GATEWAY, selector_of
 
 FRESH_MS = 3 * WINDOW_MS
 

@@ -14,7 +14,7 @@ from lattice.core.model.work.allocations import Allocation, Part
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 
 
 class BaseFacts(Struct, frozen=True, kw_only=True):

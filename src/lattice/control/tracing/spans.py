@@ -10,7 +10,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.traces import Span, SpanSink
 from lattice.wire.text.traces import VARIABLE, TraceContext, parse_traceparent
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 
 MAX_OPEN = 20_000
 

@@ -50,7 +50,7 @@ from lattice.ports.nodes.checkpoints import READS, CheckpointSetup
 from lattice.ports.nodes.data import BUCKET, ID, NODE, StageOutOrder
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.slurm.variables import SlurmSettings
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 
 _log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from lattice.ports.nodes.agents import (
 from lattice.ports.nodes.data import DataOrder
 from lattice.wire.files.chunks import run_prefix
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
-from lattice.wire.work.allocations import Work
+from lattice.wire.work.payloads import Work
 from lattice.wire.work.sessions import PLACEHOLDER
 
 INDEX = "${INDEX}"

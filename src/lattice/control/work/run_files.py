@@ -3,7 +3,7 @@
 from lattice.core.model.work.allocations import Allocation
 from lattice.ports.nodes.agents import EarlySignal, RunFiles
 from lattice.slurm.text.patterns import fill
-from lattice.wire.work.allocations import Work
+from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OpenMode, OutputFiles, parse_early
 
 NO_INDEX = str((1 << 32) - 2)  # what `%a` is outside of arrays

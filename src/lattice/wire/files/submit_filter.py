@@ -11,7 +11,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, Hold
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line, check_name
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 
 Whole = Annotated[int, Meta(ge=0, le=1 << 40)]
 VERSION = 1

@@ -1,9 +1,8 @@
-"""Allocations on the wire: the cold part that travels in the log, and the JSON views that people read."""
+"""Allocations on the wire: the JSON views that people read."""
 
 from typing import Any, Literal
 
 import msgspec
-import zstandard
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.ids import allocation_id, dag_id
@@ -26,76 +25,19 @@ from lattice.core.model.work.checkpoints import CheckpointReason
 from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, use_sentence, used_percent
 from lattice.core.model.work.usage import NO_USAGE
-from lattice.ports.nodes.images import ContainerOrder, ImageOrder
-from lattice.ports.nodes.data import DataOrder, StageOutOrder
-from lattice.ports.nodes.probes import ProbeOrder
+from lattice.ports.nodes.images import ContainerOrder
 from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
-from lattice.wire.work.exposure import ExposedView, exposed_views
+from lattice.wire.services.exposure import ExposedView, exposed_views
+from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles
-from lattice.wire.work.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
+from lattice.wire.services.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
 from lattice.wire.work.telemetry import TelemetryView, telemetry_view
 from lattice.wire.work.usage import RunUsageView, usage_view
-
-MAX_PAYLOAD_BYTES = 1 << 20
-MAX_WORK_BYTES = 16 << 20
-
-# Below this size compression costs more time than the bytes are worth.
-_COMPRESS_FROM = 512
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-
-
-class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an allocation runs: everything the core never looks at. Either `argv` or `script`."""
-
-    argv: tuple[str, ...] = ()
-    script: str = ""
-    script_args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str = ""
-    submit_dir: str = ""
-    summary: bool = False  # a last line on stderr: how it ended, what it used
-    output: OutputFiles | None = None
-    signal: str = ""  # before the limit: [B:]USR1@60
-    umask: int | None = None  # of the submitter; None = 022
-    images: tuple[ImageOrder, ...] = ()
-    views: tuple[str, ...] = ()
-    container: ContainerOrder | None = None
-    scratch_mb: int = 0
-    no_defaults: bool = False
-    data: tuple[DataOrder, ...] = ()  # as it was asked for; which copy is used is in the allocation
-    stage_out: tuple[StageOutOrder, ...] = ()
-    drain_s: float = 0.0  # of a service
-    probes: tuple[ProbeOrder, ...] = ()
-    memory_policy: str = ""
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Work)
-_compressor = zstandard.ZstdCompressor(level=3)
-
-
-def encode_work(work: Work) -> bytes:
-    """The payload of a submission: msgpack, compressed with zstd unless it is tiny."""
-    plain = _encoder.encode(work)
-    return plain if len(plain) < _COMPRESS_FROM else _compressor.compress(plain)
-
-
-def decode_work(payload: bytes) -> Work:
-    """The work behind a payload; an empty payload gives empty work. Raises ValueError when it is damaged."""
-    if not payload:
-        return Work()
-    if payload.startswith(_ZSTD_MAGIC):
-        try:
-            payload = zstandard.decompress(payload, max_output_size=MAX_WORK_BYTES)
-        except zstandard.ZstdError as error:
-            raise ValueError(f"payload cannot be unpacked: {error}") from None
-    return _decoder.decode(payload)
-
 
 class ResourcesView(Struct, frozen=True, gc=False):
     nodes: int

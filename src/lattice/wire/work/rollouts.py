@@ -17,9 +17,9 @@ from lattice.wire.bounds import Argument, Short, WholeText
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.allocations import Work
-from lattice.wire.work.exposure import ExposedPort
-from lattice.wire.work.services import ProbeRequest
+from lattice.wire.work.payloads import Work
+from lattice.wire.services.exposure import ExposedPort
+from lattice.wire.services.services import ProbeRequest
 from lattice.wire.work.submissions import NO_OPTIONS, ContainerOptions, Images, LifecycleRequest, Submission, work_of
 from lattice.wire.work.resources import between
 

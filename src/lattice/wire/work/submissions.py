@@ -35,7 +35,7 @@ from lattice.wire.text.texts import (
     check_text,
 )
 from lattice.wire.text.times import parse_moment
-from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
+from lattice.wire.work.payloads import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.data import (
     NO_DATA,
     DataRequest,
@@ -46,13 +46,13 @@ from lattice.wire.work.data import (
     with_home,
 )
 from lattice.wire.work.dependencies import DependencyFields
-from lattice.wire.work.exposure import ExposedPort, check_exposed
+from lattice.wire.services.exposure import ExposedPort, check_exposed
 from lattice.wire.work.memory_policy import check_policy
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.resources import Resources, between, memory_mb, read_request
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
-from lattice.wire.work.scaling import ScaleFields, policy_of
-from lattice.wire.work.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
+from lattice.wire.services.scaling import ScaleFields, policy_of
+from lattice.wire.services.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 PRIORITIES = {"low": 2, "normal": 5, "high": 8}

@@ -14,7 +14,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, decode_work, encode_work
+from lattice.wire.work.payloads import MAX_PAYLOAD_BYTES, decode_work, encode_work
 from lattice.wire.work.rollouts import (
     RevisionsView,
     ServiceRollback,

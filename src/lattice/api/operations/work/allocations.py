@@ -29,7 +29,8 @@ from lattice.core.model.work.allocations import TERMINAL, AllocationState, Hold,
 from lattice.wire.bounds import Short, TagFilters, TaskList, TaskSet
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name, check_names, check_tags, parse_tag
-from lattice.wire.work.allocations import AllocationView, CancelAnswer, decode_work, details_view
+from lattice.wire.work.allocations import AllocationView, CancelAnswer, details_view
+from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.submissions import priority_class, walltime_s
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 

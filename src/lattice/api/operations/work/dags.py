@@ -28,7 +28,7 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.dag_drawing import dag_graph, draw_svg
 from lattice.wire.work.dags import (
     DagGraph,

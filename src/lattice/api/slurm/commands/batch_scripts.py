@@ -10,7 +10,7 @@ from lattice.api.slurm.commands.scontrol_verbs import DENIED, UNKNOWN, in_slurms
 from lattice.slurm.listings.listing import ListingLine
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.payloads import decode_work
 
 _RULE = "-" * 80
 TO_STDOUT = "-"

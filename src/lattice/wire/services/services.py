@@ -24,7 +24,7 @@ from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.scaling import ScalingView, scaling_view
+from lattice.wire.services.scaling import ScalingView, scaling_view
 
 MAX_PORT = 65_535
 MAX_PROBE_S = 3600
