@@ -20,8 +20,8 @@ from bench.population import Population, write_population
 from bench.server import free_port
 from lattice.api.auth.tokens import sign_token
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.nodes import NodeAgentSection
 from lattice.config.sections.front import ApiSection
+from lattice.config.sections.nodes import NodeAgentSection
 from lattice.core.machine.commands import ConfirmNode, PlaceAllocation, RegisterNode
 from lattice.core.model.nodes.nodes import Hardware, Share
 from lattice.daemons.programs.server import SWITCH_INTERVAL_S

@@ -43,7 +43,7 @@ class ShimLink:
         self.client: ShimClient | None = None  # the one that is asked: set by `adopt`, None from its loss to the next
         self.can = ShimMessage()  # what it said of itself; while there is none, what the last one said
         self._identity = ""  # which process that is, or was
-        self._early: list[ShimMessage] = []  # ends that came before `adopt`; emptied by `catch_up` and by the next `reach`
+        self._early: list[ShimMessage] = []  # ends that came before `adopt`; emptied by `catch_up` and the next `reach`
 
     @property
     def identity(self) -> str:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece, RunKey
-from lattice.ports.nodes.measures import GroupUse, MissingFeature, NodeUse
-from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
 from lattice.ports.nodes.checkpoints import CheckpointOrder
+from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.measures import GroupUse, MissingFeature, NodeUse
 from lattice.ports.nodes.steps import AnyStepOrder, InputPiece, StepOrder
 from lattice.ports.nodes.telemetry import NOT_MEASURED, TelemetryAsk, TelemetryTold
 

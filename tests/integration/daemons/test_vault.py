@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.outside import VaultSection
-from lattice.config.sections.front import ApiSection
 from lattice.config.secrets import SecretError, resolve
+from lattice.config.sections.front import ApiSection
+from lattice.config.sections.outside import VaultSection
 from lattice.daemons.outside.vaults import vault_of
 
 REFERENCE = "env://PLANTED"

@@ -6,8 +6,8 @@ import pytest
 
 from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
 from lattice.ports.nodes.agents import AgentUnreachable, RunKey, StartOrder, StopOrder
-from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.testing import scenario
 from lattice.wire.agents.messages import order_message
 from lattice.wire.pb import agent_pb2 as pb

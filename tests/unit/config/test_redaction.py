@@ -2,9 +2,9 @@
 
 from lattice.config.redaction import HIDDEN, is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
+from lattice.config.sections.front import ApiSection
 from lattice.config.sections.outside import MailSection, NotificationsSection
 from lattice.config.sections.work import SchedulingSection
-from lattice.config.sections.front import ApiSection
 
 
 def test_secrets_are_struck_out_and_references_are_left() -> None:

@@ -31,7 +31,6 @@ from lattice.control.services.moving import Moving
 from lattice.control.services.scaling import Autoscaling
 from lattice.control.services.updating import Updating
 from lattice.control.work import budget_notices as budget_notices_module
-from lattice.control.work import tracing
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.budget_notices import BudgetNotices
 from lattice.control.work.deadlines import Deadlines

@@ -12,8 +12,8 @@ from lattice.core.model.site.tenants import Demands, Vcluster
 from lattice.core.model.telemetry.modes import Mode, RunMode, Telemetry
 from lattice.core.model.work.exposure import Exposed
 from lattice.ports.nodes.agents import StartOrder
-from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles

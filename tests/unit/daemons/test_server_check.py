@@ -17,11 +17,11 @@ from lattice.config.load import ConfigError
 from lattice.config.redaction import redacted
 from lattice.config.release import installed_release
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.work import SlurmSection
+from lattice.config.secrets import SecretError
 from lattice.config.sections.front import ApiSection
 from lattice.config.sections.keeping import LogSection, ObjectStoreSection
 from lattice.config.sections.quorum import PeerSection, QuorumSection
-from lattice.config.secrets import SecretError
+from lattice.config.sections.work import SlurmSection
 from lattice.daemons.outside import local_disk
 from lattice.daemons.outside.objects import object_store_of
 from lattice.daemons.programs import server

@@ -17,7 +17,7 @@ import lattice_sdk.models.records as m
 from lattice.api.interface import response_of
 from lattice.api.operations.operation import Operation
 from lattice.api.operations.table import OPERATIONS
-from lattice.wire.work import submissions
+from lattice.wire.work import resources, submissions
 from lattice_sdk import Client, LatticeClient, Submission
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.operation import operation
@@ -193,8 +193,8 @@ def test_answers_are_compared_at_every_depth() -> None:
 def test_the_models_say_everything_that_a_submission_can_say() -> None:
     beside = {"request_id", "dry_run"}  # the call's own arguments
     assert names(submissions.Submission) - beside <= names(m.Submission)
-    assert names(submissions.Resources) <= names(m.ResourceRequest)
-    assert names(submissions.Constraints) <= names(m.Constraints)
+    assert names(resources.Resources) <= names(m.ResourceRequest)
+    assert names(resources.Constraints) <= names(m.Constraints)
     assert names(submissions.LifecycleRequest) <= names(m.LifecycleRequest)
 
 

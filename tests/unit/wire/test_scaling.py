@@ -6,8 +6,8 @@ import pytest
 
 from lattice.core.model.work.allocations import Lifecycle
 from lattice.ports.site.metric_store import Matcher
-from lattice.wire.text.problems import BadField
 from lattice.wire.services.scaling import ScaleFields, needs_store, policy_of, selector_of
+from lattice.wire.text.problems import BadField
 
 WANTED: dict[str, Any] = {"min": 1, "max": 4, "metric": "gpu_utilization", "target": "0.8"}
 

@@ -18,7 +18,6 @@ from lattice.core.model.work.allocations import (
 from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import is_ready, ready_count
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
-from lattice.wire.text.problems import BadField
 from lattice.wire.services.services import (
     ProbeRequest,
     RestartPolicy,
@@ -29,6 +28,7 @@ from lattice.wire.services.services import (
     restart_of,
     service_view,
 )
+from lattice.wire.text.problems import BadField
 
 SERVICE = Allocation(
     number=7,

@@ -22,8 +22,8 @@ from lattice.agent.images.sources import Reader
 from lattice.agent.runs.launch import Account
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import StartOrder
-from lattice.ports.nodes.images import ContainerOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
+from lattice.ports.nodes.images import ContainerOrder
 
 FEATURE = "container"
 NAMESPACE = "namespace"  # the shim's word for a file system that was made elsewhere

@@ -31,8 +31,8 @@ from lattice.agent.images.sources import FetchStopped, Reader, SourceFailed, ide
 from lattice.agent.images.unpacking import UnpackingFailed
 from lattice.images.containers import OCI
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.images import ImageOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobSource, BlobUnavailable
+from lattice.ports.nodes.images import ImageOrder
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOPS = Path("/sys/block")

@@ -18,8 +18,8 @@ from lattice.images.patches import Change, apply_views
 from lattice.images.references import BadReference, ViewReference, check_mounts, checked_mount, parse_images
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import StartOrder
-from lattice.ports.nodes.images import ImageOrder, MountedImage, VariableChange
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
+from lattice.ports.nodes.images import ImageOrder, MountedImage, VariableChange
 
 SQUASHFS = "squashfs"
 REPORT = "images.json"  # in the folder of the run

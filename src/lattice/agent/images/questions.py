@@ -14,8 +14,8 @@ from lattice.agent.images.sources import Reader
 from lattice.images.references import NOT_CACHED
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import RunKey
-from lattice.ports.nodes.images import CachedImage, ComingImage, ImageOrder, ImagesAsk, NodeImagesTold
 from lattice.ports.nodes.blobs import BlobUnavailable
+from lattice.ports.nodes.images import CachedImage, ComingImage, ImageOrder, ImagesAsk, NodeImagesTold
 from lattice.wire.agents.messages import IMAGES_ASK, IMAGES_TOLD
 from lattice.wire.pb import agent_pb2 as pb
 

@@ -259,16 +259,16 @@ class Step:
 
     def __init__(self, key: StepKey, directory: str, journal_limit: int) -> None:
         self.key = key  # number, run, step; a status.json in `directory` means that it was started before
-        self.directory = directory  # the agent's; the shim writes the journal and status.json there, and deletes nothing
+        self.directory = directory  # the agent's; the shim writes journal and status.json there, and deletes nothing
         self.group: StepGroup | None = None  # set before the first fork, None again exactly from the end on
         self.tasks: list[Task] = []  # in the order of the request; none is added after the launch, none is ever removed
-        self.journal = Journal(directory, journal_limit)  # only appended to; what readers have is counted by `read_upto`
+        self.journal = Journal(directory, journal_limit)  # only appended to; `read_upto` counts what readers have
         self.phase = "running"  # only forward: running, ended
         self.grace_s = 0.0  # between SIGTERM and SIGKILL, unless an end says otherwise
         self.wall_timer: Timer | None = None  # set at the launch, for steps with a limit of their own; never moved
         self.kill_timer: Timer | None = None  # set by the first SIGTERM; a later end does not move it
         self.terminal: Terminal | None = None  # set before the first fork, for steps that clients come and go at
-        self.client_timer: Timer | None = None  # while a terminal waits for somebody to read it; None without a terminal
+        self.client_timer: Timer | None = None  # while a terminal waits for somebody to read it
         self.is_killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
         self.ending = ""  # what ended it, the first one that was asked for; "" = its tasks end by themselves
         self.why = ""  # of that, for people

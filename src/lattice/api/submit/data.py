@@ -10,8 +10,8 @@ from lattice.core.model.work.allocations import Lifecycle
 from lattice.ports.data.tiers import WarmTier
 from lattice.ports.nodes.data import NODE, DataOrder
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.payloads import Work, decode_work
 from lattice.wire.work.data import NFS, read_output
+from lattice.wire.work.payloads import Work, decode_work
 from lattice.wire.work.submissions import SCRATCH_FEATURE, Submission, Submitter
 
 

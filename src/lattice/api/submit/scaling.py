@@ -2,8 +2,8 @@
 
 from lattice.api.context import Context
 from lattice.core.model.services.scaling import ScalePolicy
-from lattice.wire.text.problems import BadField
 from lattice.wire.services.scaling import OF_AGENTS, OF_GATEWAY, needs_store
+from lattice.wire.text.problems import BadField
 
 
 def check_metric(context: Context, policy: ScalePolicy | None) -> None:

@@ -119,7 +119,9 @@ class CollectorTree:
         self._heard: dict[
             str, float
         ] = {}  # when each collector of `_above` last sent a heartbeat of its own; the same keys
-        self.unreported = UnreportedNodes(observations)  # nodes whose collector brought nothing of them; asked before they count as silent
+        self.unreported = UnreportedNodes(
+            observations
+        )  # nodes whose collector brought nothing of them; asked before they count as silent
         self._generation = 0  # of plans; rises with each, and orders of an older one are ignored by nodes
         # Remembered readings: the text of the setting with what it means, and the settings that the last plan rests on.
         self._named: tuple[str, tuple[str, ...]] = ("", ())
@@ -128,7 +130,9 @@ class CollectorTree:
         self._is_due = False  # something changed that the last plan does not know; `plan` alone clears it
         self._last_look = clock.monotonic_s()  # a look that comes late is no reason to call collectors lost
         self._next_plan = self._next_asking = 0.0  # not before
-        self._tick_s = min(1.0, settings.timeout_s / 10)  # between two looks; fixed, so that `is_held_up` means something
+        self._tick_s = min(
+            1.0, settings.timeout_s / 10
+        )  # between two looks; fixed, so that `is_held_up` means something
 
     def reset(self) -> None:
         """Starts afresh; for a server that takes over."""

@@ -23,7 +23,9 @@ class UnreportedNodes:
         self._known: dict[
             str, tuple[str, float]
         ] = {}  # through whom it was not heard, and until when it reports itself
-        self._next_search = 0.0  # not before; put off when the server was held up, because what nodes said meanwhile is unread
+        self._next_search = (
+            0.0  # not before; put off when the server was held up, because what nodes said meanwhile is unread
+        )
         self.count = 0  # all there ever were
 
     def __contains__(self, node: object) -> bool:

@@ -26,7 +26,9 @@ class ForeignWords:
     """What nodes say of steps that they cannot have. One message may hold thousands: each doubling of a node's count is logged."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()  # by node; never reset, so that a node cannot fill the log by starting anew
+        self._counts: Counter[str] = (
+            Counter()
+        )  # by node; never reset, so that a node cannot fill the log by starting anew
 
     def note(self, node: str, key: RunKey) -> None:
         self._counts[node] += 1

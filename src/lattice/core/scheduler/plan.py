@@ -113,7 +113,9 @@ class _Pass:
         self._bounds = Bounds(self._room, snapshot.queue, np.array(sharing, np.bool_))
         # Who may be taken, and how often that may still be asked.
         self._victims = Victims(snapshot, self._room, now)
-        self._searches = _SEARCHES  # only falls, and stays where it is when the rest is rolled back: it bounds work, not decisions
+        self._searches = (
+            _SEARCHES  # only falls, and stays where it is when the rest is rolled back: it bounds work, not decisions
+        )
         # What is lent, changed by `_borrow` alone, which comes last and is never rolled back; and the questions about it.
         self._loans = Loans(snapshot, self._room, now)
         self._borrowing = Borrowing(snapshot, self._room, self._headroom, self._loans, now)

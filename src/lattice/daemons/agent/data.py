@@ -8,8 +8,8 @@ from lattice.agent.hooks.data import TARGETS, DataSettings
 from lattice.agent.hooks.node_mounts import Export, NodeBucket
 from lattice.config.load import ConfigError, load
 from lattice.config.node_data import NodeDataConfig
-from lattice.config.sections.data import ColdTierSection
 from lattice.config.secrets import SecretError
+from lattice.config.sections.data import ColdTierSection
 from lattice.daemons.agent.choices import CannotStart
 from lattice.daemons.outside.tiers import S3, bucket_fields, tier_sections
 

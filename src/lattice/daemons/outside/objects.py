@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from lattice.config.load import ConfigError
 from lattice.config.redaction import is_reference
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.keeping import ObjectStoreSection
 from lattice.config.secrets import resolve
+from lattice.config.sections.keeping import ObjectStoreSection
 from lattice.daemons.outside.vaults import vault_of
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError

@@ -6,8 +6,8 @@ from lattice.config.load import ConfigError
 from lattice.config.node_data import NodeDataConfig
 from lattice.config.redaction import is_reference
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.data import WarmTierSection
 from lattice.config.secrets import resolve
+from lattice.config.sections.data import WarmTierSection
 
 FILE, S3 = "file://", "s3://"
 

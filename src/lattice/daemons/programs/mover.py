@@ -14,8 +14,8 @@ from pathlib import Path
 
 from lattice.config.load import ConfigError, load
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.data import ColdTierSection, WarmTierSection
 from lattice.config.secrets import SecretError
+from lattice.config.sections.data import ColdTierSection, WarmTierSection
 from lattice.daemons.outside.data import bucket_of
 from lattice.daemons.outside.tiers import FILE, S3, tier_sections
 from lattice.daemons.outside.vaults import vault_of

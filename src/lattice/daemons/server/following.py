@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from lattice.core.model.capacity.standing import Candidates
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece, RunKey
-from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.ports.nodes.telemetry import TelemetryAsk, TelemetryTold
 from lattice.ports.scheduling import Outlook, Prediction, SchedulingStatus
 

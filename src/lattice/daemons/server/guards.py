@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 from lattice.api.rates import DEFAULTS, GENEROUS, RateLimits
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.work import RegistrySection
 from lattice.config.secrets import SecretError, resolve
+from lattice.config.sections.work import RegistrySection
 from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
 from lattice.daemons.outside.objects import object_store_of

@@ -13,8 +13,8 @@ from lattice.api.auth.tokens import TokenVerifier
 from lattice.api.login_discovery import Discovery
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.front import ApiSection
 from lattice.config.secrets import resolve
+from lattice.config.sections.front import ApiSection
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.clock import Clock
 

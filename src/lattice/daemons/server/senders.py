@@ -6,8 +6,8 @@ from email.utils import parseaddr
 from lattice.api.notifications import NotificationPolicy
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
-from lattice.config.sections.outside import MailSection, WebhookSection
 from lattice.config.secrets import resolve
+from lattice.config.sections.outside import MailSection, WebhookSection
 from lattice.daemons.outside.access import trust_of
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.clock import Clock

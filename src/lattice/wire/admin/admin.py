@@ -32,8 +32,8 @@ from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_names, check_users
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.submissions import MAX_CLASS, MIN_IDLE_END_S, walltime_s
 from lattice.wire.work.resources import MAX_NODES
+from lattice.wire.work.submissions import MAX_CLASS, MIN_IDLE_END_S, walltime_s
 
 MAX_COUNT = 10**9
 DEFAULT_WALLTIME_S = 3600

@@ -36,7 +36,9 @@ from lattice.ports.nodes.agents import (
     TaskEnd,
     UpdateOrder,
 )
-from lattice.ports.nodes.measures import GroupUse, MissingFeature
+from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup
+from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
+from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.images import (
     CachedImage,
     ComingImage,
@@ -47,9 +49,7 @@ from lattice.ports.nodes.images import (
     NodeImagesTold,
     VariableChange,
 )
-from lattice.ports.nodes.checkpoints import CheckpointOrder, CheckpointReport, CheckpointSetup
-from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
-from lattice.ports.nodes.data import DataOrder, StageOutOrder
+from lattice.ports.nodes.measures import GroupUse, MissingFeature
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.ports.nodes.steps import (
     AckOrder,

@@ -22,9 +22,9 @@ from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import is_ready, standing_of
 from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.wire.bounds import Argument, Short
+from lattice.wire.services.scaling import ScalingView, scaling_view
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.times import rfc3339
-from lattice.wire.services.scaling import ScalingView, scaling_view
 
 MAX_PORT = 65_535
 MAX_PROBE_S = 3600

@@ -27,17 +27,18 @@ from lattice.core.model.work.efficiency import finite, use_sentence, used_percen
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.images import ContainerOrder
 from lattice.wire.checkpoints.checkpoints import CheckpointStanding, standing_of
+from lattice.wire.services.exposure import ExposedView, exposed_views
+from lattice.wire.services.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.dependencies import dependencies_text
-from lattice.wire.services.exposure import ExposedView, exposed_views
 from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles
-from lattice.wire.services.services import ProbeView, ServiceView, probe_views, ready_reason, service_view
 from lattice.wire.work.telemetry import TelemetryView, telemetry_view
 from lattice.wire.work.usage import RunUsageView, usage_view
+
 
 class ResourcesView(Struct, frozen=True, gc=False):
     nodes: int

@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.ports.nodes.images import ContainerOrder
 from lattice.ports.nodes.data import BUCKET, ID, NODE, DataOrder, StageOutOrder
+from lattice.ports.nodes.images import ContainerOrder
 from lattice.wire.bounds import Argument, Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument

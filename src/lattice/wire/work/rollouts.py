@@ -14,14 +14,14 @@ from lattice.core.model.work.exposure import Exposed
 from lattice.core.model.work.readiness import ready_count
 from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, Short, WholeText
+from lattice.wire.services.exposure import ExposedPort
+from lattice.wire.services.services import ProbeRequest
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.payloads import Work
-from lattice.wire.services.exposure import ExposedPort
-from lattice.wire.services.services import ProbeRequest
-from lattice.wire.work.submissions import NO_OPTIONS, ContainerOptions, Images, LifecycleRequest, Submission, work_of
 from lattice.wire.work.resources import between
+from lattice.wire.work.submissions import NO_OPTIONS, ContainerOptions, Images, LifecycleRequest, Submission, work_of
 
 MAX_UNAVAILABLE = 10_000
 MIN_READY_WITHIN_S, MAX_READY_WITHIN_S = 1, 86_400

@@ -22,6 +22,9 @@ from lattice.ports.nodes.probes import ProbeKind
 from lattice.wire.bounds import Argument, Short, TaskList, WholeText
 from lattice.wire.checkpoints.checkpoints import FEATURE as CHECKPOINT_FEATURE
 from lattice.wire.checkpoints.checkpoints import CheckpointFields, read_way
+from lattice.wire.services.exposure import ExposedPort, check_exposed
+from lattice.wire.services.scaling import ScaleFields, policy_of
+from lattice.wire.services.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 from lattice.wire.text.node_names import most_named
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import TaskRange, read_tasks
@@ -35,7 +38,6 @@ from lattice.wire.text.texts import (
     check_text,
 )
 from lattice.wire.text.times import parse_moment
-from lattice.wire.work.payloads import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.data import (
     NO_DATA,
     DataRequest,
@@ -46,13 +48,11 @@ from lattice.wire.work.data import (
     with_home,
 )
 from lattice.wire.work.dependencies import DependencyFields
-from lattice.wire.services.exposure import ExposedPort, check_exposed
 from lattice.wire.work.memory_policy import check_policy
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
+from lattice.wire.work.payloads import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.work.resources import Resources, between, memory_mb, read_request
 from lattice.wire.work.run_files import OutputFiles, check_early, check_files
-from lattice.wire.services.scaling import ScaleFields, policy_of
-from lattice.wire.services.services import ProbeRequest, RestartPolicy, drain_s, probes_of, restart_of
 from lattice.wire.work.telemetry import TelemetryFields, read_telemetry
 
 PRIORITIES = {"low": 2, "normal": 5, "high": 8}

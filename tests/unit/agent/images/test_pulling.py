@@ -15,8 +15,8 @@ from lattice.agent.images.fetching import ImageFetcher, amounts
 from lattice.agent.images.pulling import TRIES, Pull
 from lattice.agent.images.sources import FetchStopped, Reader
 from lattice.images.squashfs import BadImage
-from lattice.ports.nodes.images import ImageOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
+from lattice.ports.nodes.images import ImageOrder
 from tests.conftest import require_program
 from tests.oci_files import layer, make_layout
 

@@ -64,7 +64,7 @@ class _Command:
     def __init__(self, key: Key, link: int, request_id: object) -> None:
         self.key, self.link, self.request_id = key, link, request_id  # whose probe it is, and whom it answers: once
         self.pid = 0  # 0 before the fork; reaped exactly when it leaves `_by_pid`
-        self.group: Cgroup | ProcessTree | None = None  # its own, below the run's; removed after the end, by several tries
+        self.group: Cgroup | ProcessTree | None = None  # its own, below the run's; removed after the end
         self.output = b""  # never longer than MAX_OUTPUT
         # Open and watched exactly while they are not negative; `_close` alone closes them.
         self.output_fd = self.report_fd = -1
@@ -87,7 +87,8 @@ class ProbeCommands:
         self._tracker = tracker
         self._inheritance = inheritance
         self._reply = reply
-        self._by_pid: dict[int, _Command] = {}  # from the fork until `reaped`: a pid in here belongs to no other process
+        # From the fork until `reaped`: a pid in here belongs to no other process.
+        self._by_pid: dict[int, _Command] = {}
         self._count = 0  # of all that were started; names their groups, so it never falls
 
     def start(self, link: int, key: Key, run: Run | None, request: Body) -> Body | None:

@@ -59,7 +59,7 @@ class Service:
         self._has_given = False  # this node's part of it was sent, which happens once: when all ranks here have entered
         self._is_over = False  # failed, or aborted; the verdict was told, and nothing is answered any more
         self._fence_timer: Timer | None = None  # runs exactly while a fence is open
-        self._left_timer: Timer | None = None  # a rank is gone in the middle of a fence; its exit code may explain that yet
+        self._left_timer: Timer | None = None  # a rank is gone in the middle of a fence; its exit code may explain it
         # What the shim is told of, for users: counted up and never reset.
         self._fences = self._bytes = 0
         self._slowest_s = 0.0

@@ -13,10 +13,10 @@ from lattice.api.grpc.agents.telemetry import TelemetryReaders, answers
 from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.site.protocols import IMAGES, LOGS, MEASURE, TELEMETRY, TUNNELS
 from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece, OutputUnavailable, RunKey
-from lattice.ports.nodes.measures import GroupUse, NodeUse
-from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
 from lattice.ports.nodes.checkpoints import CheckpointOrder
 from lattice.ports.nodes.collecting import CollectingOrder
+from lattice.ports.nodes.images import ImagesAsk, NodeImagesTold
+from lattice.ports.nodes.measures import GroupUse, NodeUse
 from lattice.ports.nodes.steps import AnyStepOrder, InputPiece, StepOrder, StepRefused
 from lattice.ports.nodes.telemetry import TelemetryAsk, TelemetryTold
 from lattice.wire.agents.messages import IMAGES_ASK, RUN_KEY, STEP_KEY, order_message

@@ -9,10 +9,10 @@ from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.ports.nodes.agents import Phase, Registration, Report
-from lattice.ports.nodes.measures import NodeUse
-from lattice.ports.nodes.images import NodeImagesTold
 from lattice.ports.nodes.checkpoints import PROBED, REMOVED, STORAGE_AWAY, STORED, UNSTORED, CheckpointReport
 from lattice.ports.nodes.collecting import Share
+from lattice.ports.nodes.images import NodeImagesTold
+from lattice.ports.nodes.measures import NodeUse
 from lattice.wire.agents.messages import (
     CACHED_IMAGE,
     CHECKPOINT_REPORT,

@@ -28,7 +28,6 @@ from lattice.core.model.site.settings import setting_value
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
-from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.dag_drawing import dag_graph, draw_svg
 from lattice.wire.work.dags import (
     DagGraph,
@@ -43,6 +42,7 @@ from lattice.wire.work.dags import (
     read_members,
 )
 from lattice.wire.work.data import NO_DATA
+from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.submissions import Submitter, submit_command
 
 DEFAULT_PAGE = 100

@@ -15,8 +15,8 @@ from lattice.core.machine.parts.services import ServiceKey
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.exposure import find_exposed
 from lattice.wire.bounds import Argument, Short
-from lattice.wire.text.problems import BadField
 from lattice.wire.services.registry import RegisteredService, ServiceLookup, service_lookup, service_view
+from lattice.wire.text.problems import BadField
 
 # Readiness is no change of the log: those who wait look for it this often.
 LOOK_EVERY_S = 0.25

@@ -22,10 +22,10 @@ from lattice.api.submit.site_images import settle_images
 from lattice.api.tracing import with_trace
 from lattice.core.model.work.allocations import RequeuePolicy
 from lattice.wire.work.allocations import AllocationView
-from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.data import NO_DATA
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
+from lattice.wire.work.payloads import decode_work
 from lattice.wire.work.submissions import Submission, Submitter, entries_of, submit_command
 
 

@@ -25,6 +25,7 @@ from lattice.slurm.text.times import UNLIMITED
 from lattice.wire.slurm.commands import SlurmCommand
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
+from lattice.wire.work.resources import Constraints, Resources
 from lattice.wire.work.submissions import (
     MAX_UMASK,
     NO_IMAGES,
@@ -36,7 +37,6 @@ from lattice.wire.work.submissions import (
     Submitter,
     submit_command,
 )
-from lattice.wire.work.resources import Constraints, Resources
 
 NO_LIMIT_S = 365 * 86400  # what stands for a limit that was declined
 MAX_NAME = 128

@@ -74,7 +74,9 @@ def _left(state: State, event: ev.NodeLeft, at: int) -> None:
         peak_memory_mb=max(old.peak_memory_mb, gone.peak_memory_mb),
         usage=total_usage((old.usage, gone.usage)),
     )
-    if not old.has_instances:  # its other nodes are given back while results are copied: a share remembered for the accounts
+    if (
+        not old.has_instances
+    ):  # its other nodes are given back while results are copied: a share remembered for the accounts
         state.put_allocation(replace(changed, released=(*old.released, share)))
         give_back_share(state, old, share)
         return
