@@ -25,7 +25,7 @@ OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE} | START_FEATURES
 
 
 class NodeFeatures:
-    """Asked anew of every shim that answers."""
+    """Found out again for every shim that answers."""
 
     def __init__(
         self, settings: Settings, images: NodeImages, containers: NodeContainers, telemetry: NodeTelemetry

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ShimLink:
-    """One shim at a time; what is asked while there is none is dropped, because its loss has been told, or will be."""
+    """One shim at a time; what is asked while there is none is dropped: `lost` was called, or will be."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ShimLink:
         early, self._early = self._early, []
         for message in early:
             self._tell_end(message)
-        if self.client is not None and self.client.is_lost:  # it died while nobody was ready to hear of it
+        if self.client is not None and self.client.is_lost:  # it died before the agent was ready to notice
             self._tell_loss()
 
     def _tell_end(self, message: ShimMessage) -> None:

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 from msgspec import inspect as i
 
-from lattice.ports.nodes import agents, collecting, steps, telemetry
+from lattice.ports.nodes import agents, collecting, images, measures, steps, telemetry
 from lattice.ports.nodes.agents import Order, Phase, RunKey
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder
@@ -164,7 +164,7 @@ def test_every_message_of_the_agents_stream_has_a_record_or_a_reason() -> None:
 def test_every_record_of_the_agents_ports_has_a_message_or_a_reason() -> None:
     found = {
         kind.__name__
-        for module in (agents, steps, collecting, telemetry)
+        for module in (agents, collecting, images, measures, steps, telemetry)
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Struct) and kind.__module__ == module.__name__
     }

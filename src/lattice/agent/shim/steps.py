@@ -5,8 +5,8 @@ tasks that ended by themselves are killed immediately. A step lives inside its a
 lies in the run's, and the end of the run's main process is the end of the step; elsewhere the step brings a group along.
 
 Theory. As with runs (`table.py`), whatever happened ends with one question, `_settle`: are all tasks reaped, and is the group empty?
-The answer comes from the facts. What differs is that a step has many processes and one end. A task that failed is told at once,
-because whoever launched the step may want the others ended; that is not decided here. The first cause of an end stays, so that the
+The answer comes from the facts. What differs is that a step has many processes and one end. A task that failed is reported
+at once, because the client may want the others ended; that is not decided here. The first cause of an end stays, so that the
 deaths it brings about do not become its reason: what the PMI service asked for, the limit, and what the kernel killed for lack of
 memory are each noted before the tasks that die of it are judged (`hear_pmi` and `_blame_memory` in `reaped`).
 

@@ -15,7 +15,7 @@ class Leavers:
     """Which steps have such nodes, and when the others learn it."""
 
     def __init__(self) -> None:
-        # By number and step: when the others are told. One entry covers all nodes that are over by then; it leaves when they are told.
+        # By number and step: when the order is sent. One entry covers all nodes that are over by then, and leaves with the order.
         self._due: dict[tuple[int, int], float] = {}
 
     def note(self, live: LiveStep, now_s: float) -> bool:

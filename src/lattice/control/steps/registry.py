@@ -105,13 +105,13 @@ class StepRegistry:
         self._missing: dict[tuple[str, tuple[int, int]], float] = {}
         self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
         self._told: set[str] = set()  # nodes that have said since this leader began which steps they have
-        self._leavers = Leavers()  # steps that are over on some of their nodes, and when the others are told
+        self._leavers = Leavers()  # steps that are over on some of their nodes, and when the others learn it
         self._alarm = (
             Alarm()
         )  # wakes the loop: something is to be recorded, or may have become due earlier than it looks
         self._guard = Guard(ACTOR)  # a step that cannot be recorded stays in `_over`, and the others are
         self.counts: Counter[str] = Counter()  # for metrics; nothing is decided by them
-        self._foreign = ForeignWords()  # what nodes said of steps that are not theirs: counted, and believed by nobody
+        self._foreign = ForeignWords()  # what nodes said of steps that are not theirs: counted, never believed
         replica.subscribe(self._note, of=(AllocationStopping, AllocationEnded, AllocationRequeued, NodeMoved))
 
     # What users ask.

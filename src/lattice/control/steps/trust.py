@@ -26,9 +26,8 @@ class ForeignWords:
     """What nodes say of steps that they cannot have. One message may hold thousands: each doubling of a node's count is logged."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = (
-            Counter()
-        )  # by node; never reset, so that a node cannot fill the log by starting anew
+        # By node; never reset, so that a node cannot fill the log by registering again.
+        self._counts: Counter[str] = Counter()
 
     def note(self, node: str, key: RunKey) -> None:
         self._counts[node] += 1

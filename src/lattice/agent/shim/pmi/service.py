@@ -57,13 +57,13 @@ class Service:
         # The fence that is open: begun by the first rank or node that enters it, over when every node gave what its ranks put.
         self._began_s = 0.0  # when the open fence began, 0 = there is none
         self._has_given = False  # this node's part of it was sent, which happens once: when all ranks here have entered
-        self._is_over = False  # failed, or aborted; the verdict was told, and nothing is answered any more
+        self._is_over = False  # failed, or aborted: the shim has the verdict, and nothing is answered any more
         self._fence_timer: Timer | None = None  # runs exactly while a fence is open
         self._left_timer: Timer | None = None  # a rank is gone in the middle of a fence; its exit code may explain it
-        # What the shim is told of, for users: counted up and never reset.
+        # For the shim, which shows it to users: counted up and never reset.
         self._fences = self._bytes = 0
         self._slowest_s = 0.0
-        self._told: dict[str, object] = {}  # as it was told last; nothing is told twice
+        self._told: dict[str, object] = {}  # as it was sent last; nothing is sent twice
         self._inbox = bytearray()  # from the shim, up to the next line
         self._ended: set[int] = set()  # places of nodes whose ranks have all ended
         self._exchange = make_exchange(self, self._loop, plan, nodes)

@@ -49,7 +49,7 @@ def _check_indexes(state: State) -> Iterator[str]:
 
 def _check_waits(state: State) -> Iterator[str]:
     """Nothing waits for what has ended or can never be: both are settled in the command in which they came about, so that no loop
-    has to look for work that nobody will ever start."""
+    has to look for work that can never start."""
     for number, head in _live_heads(state):
         label = allocation_id(number)
         if number not in state.groups and head.waits_for and not head.is_waiting:

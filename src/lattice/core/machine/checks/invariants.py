@@ -114,7 +114,7 @@ def _check_allocations(state: State) -> Iterator[str]:
 
 
 def _check_run(label: str, record: Allocation) -> Iterator[str]:
-    """What waits has no trace of a run; what holds nodes has an open part on at least one of them, or nobody would ever end it."""
+    """What waits has no trace of a run; what holds nodes has an open part on at least one of them, or no report could ever end it."""
     if record.is_waiting and (record.shares or record.parts or record.started_at or record.released):
         yield f"{label} is Pending with traces of a run"
     if record.paused_at and record.state is not AllocationState.RUNNING:

@@ -2,7 +2,7 @@
 
 What holds: shares and parts name the same nodes, each once; an instance has a number that no other of its run ever had; and what an
 instance used and how often it was restarted is added to the allocation in the fold in which its part goes, so nothing is counted
-twice or lost. A node is given back here, not when its instance was told to leave. See docs/architecture/services.md.
+twice or lost. A node is given back here, not when its instance was ordered to leave. See docs/architecture/services.md.
 """
 
 from typing import assert_never

@@ -75,7 +75,7 @@ def _deleted(state: State, event: ev.RecordDeleted) -> None:
     match event.what:
         case Deletable.TENANT:
             state.drop_tenant(event.name)
-            # An empty note is none: a tenant of the same name that is made later has been told nothing.
+            # An empty note is none: a tenant of the same name that is made later has received no notice.
             state.notifications.put_budget(BudgetNote(tenant=event.name))
         case Deletable.PROJECT:
             state.drop_project(event.tenant, event.name)

@@ -1,7 +1,7 @@
 """Judges what a vCluster is lent: that its owners lend it, to this one, and not too much.
 
 A loan is no record: a node is lent while work of a vCluster that does not list it holds it. So nothing has to be returned or can be
-forgotten; what is lent is counted anew from the nodes each time, and a vCluster that changes its list changes what is a loan.
+forgotten; what is lent is counted from the nodes each time, and a vCluster that changes its list changes what is a loan.
 How long a node was idle is not judged: only plans know it. See docs/architecture/lending.md.
 """
 

@@ -1,6 +1,6 @@
 """Nodes for work that finds too few of its own: the open ones of its vCluster, and the fewest foreign ones that make up the rest.
 
-Finds, and enters nothing: whoever starts work on what was found tells `Loans.lend`. See docs/architecture/lending.md.
+Finds, and enters nothing: a pass that starts work on what was found calls `Loans.lend`. See docs/architecture/lending.md.
 """
 
 import numpy as np

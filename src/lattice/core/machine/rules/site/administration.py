@@ -42,7 +42,7 @@ def set_tenant(state: State, command: cmd.SetTenant, at: int) -> Events | Reject
     if refusal is not None:
         return refusal
     kept: Tenant = replace(tenant, created_at=old.created_at if old else at)
-    # Another budget is used up anew: who was told of the old one has not been told of this one.
+    # Notices are about one budget: another one is used up from the beginning, and gives its own.
     is_noted = tenant.name in state.notifications.budgets
     if is_noted and old is not None and _budgets(old) != _budgets(tenant):
         return ev.TenantSet(tenant=kept), ev.BudgetNoted(note=BudgetNote(tenant=tenant.name))

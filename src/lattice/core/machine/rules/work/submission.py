@@ -69,8 +69,8 @@ def judge(
     if vcluster is None:
         return _unknown("vCluster", command.vcluster, state.vclusters)
     size = _task_count(command)
-    # What could never be accepted is judged first and what others hold now last: nobody is to wait for room, or ask for a quota, for
-    # work that would be refused anyway.
+    # What could never be accepted is judged first and what others hold now last: no user is to wait for room, or ask for a quota,
+    # for work that would be refused anyway.
     refusal = (
         _check_shape(command, size)
         or _check_scaling(command, command.scaling)
