@@ -7,8 +7,9 @@ import jwt
 
 from lattice.api.auth.claims import INVALID
 from lattice.api.auth.oidc import OidcVerifier
-from lattice.api.auth.tokens import ALGORITHM, MAX_TOKEN_CHARACTERS, TokenVerifier
+from lattice.api.auth.tokens import MAX_TOKEN_CHARACTERS, TokenVerifier
 from lattice.ports.site.identity import Identity, Unauthenticated
+from lattice.wire.text.signed_claims import ALGORITHM
 
 
 class VerifierChain:

@@ -7,9 +7,8 @@ import secrets
 import time
 from collections.abc import Mapping
 
-import jwt
-
 from lattice.daemons.local.layout import Layout, write_private
+from lattice.wire.text.signed_claims import own_claims, signed_claims
 
 LIFETIME_S = 30 * 86400
 RENEW_BEFORE_S = 10 * 86400
@@ -63,12 +62,12 @@ def write_tokens(layout: Layout, secret: bytes, users: Mapping[str, str] | None 
         # All of them run their work under the account of the user who started the cluster.
         claims = {"sub": name, "account": user, "tenants": ["default"], "scope": scope, **lifetime}
         layout.users.mkdir(mode=0o700, exist_ok=True)
-        write_private(layout.users / name, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
+        write_private(layout.users / name, signed_claims(claims, secret).encode() + b"\n")
     person = {"sub": user, "account": user, "tenants": ["default"], "scope": "admin", **lifetime}
     agents = {"sub": "lattice-agent", "kind": "agent", **lifetime}
     movers = {"sub": "lattice-mover", "scope": "data:move", **lifetime}
     for path, claims in ((layout.token, person), (layout.agent_token, agents), (layout.mover_token, movers)):
-        write_private(path, jwt.encode(claims, secret, algorithm="HS256").encode() + b"\n")
+        write_private(path, signed_claims(claims, secret).encode() + b"\n")
 
 
 def _known_users(layout: Layout, secret: bytes) -> dict[str, str]:
@@ -76,8 +75,8 @@ def _known_users(layout: Layout, secret: bytes) -> dict[str, str]:
     known: dict[str, str] = {}
     for path in sorted(layout.users.glob("*")) if layout.users.is_dir() else ():
         try:
-            claims = jwt.decode(path.read_text().strip(), secret, algorithms=["HS256"], options={"verify_exp": False})
-        except (OSError, ValueError, jwt.PyJWTError):
+            claims = own_claims(path.read_text().strip(), secret)
+        except (OSError, ValueError):
             continue
         if claims.get("sub") == path.name:
             known[path.name] = str(claims.get("scope", ""))

@@ -4,7 +4,6 @@ import os
 
 import msgspec
 
-from lattice.agent.discovery.discover import discover
 from lattice.agent.runs.devices import NodeTopology
 from lattice.core.model.nodes.gpus import GpuTopology
 from lattice.core.model.nodes.inventory import gpu_topology
@@ -18,6 +17,8 @@ DRIVER_FILES = ("/dev/nvidiactl", "/dev/kfd")
 def machine_gpus() -> GpuTopology:
     if not any(os.path.exists(path) for path in DRIVER_FILES):
         return GpuTopology()
+    from lattice.agent.discovery.discover import discover
+
     return gpu_topology(discover())
 
 

@@ -8,6 +8,12 @@ from pathlib import Path
 from lattice_sdk.site.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE, USERS_DIRECTORY
 
 LOG_BYTES = 16 << 20
+HINT = "choose another directory with --dir"
+HINTS: dict[type[OSError], str] = {
+    FileExistsError: "it is not a directory; choose one with --dir",
+    NotADirectoryError: "it is not a directory; choose one with --dir",
+    PermissionError: "it belongs to another user; choose a directory you own with --dir",
+}
 
 
 class Layout:
@@ -132,3 +138,8 @@ def take_lock(path: Path) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def told(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return f"{text}: {error.filename}" if error.filename else text

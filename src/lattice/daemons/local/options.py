@@ -10,10 +10,13 @@ HOST = "127.0.0.1"
 class StartFailed(Exception):
     """The cluster could not be started; the text is for the user."""
 
-    def __init__(self, text: str, *, hint: str = "", code: int = 1) -> None:
+    def __init__(self, text: str, *, hint: str = "") -> None:
         super().__init__(text)
         self.hint = hint
-        self.code = code
+
+
+class AlreadyRunning(StartFailed):
+    """A cluster is running in that directory."""
 
 
 @dataclass(frozen=True)

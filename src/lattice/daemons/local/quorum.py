@@ -12,7 +12,6 @@ from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST
 from lattice.daemons.local.processes import Process, find_members, is_alive
 from lattice.daemons.local.record import Record
-from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, with_authority
 
 if TYPE_CHECKING:
     from lattice.daemons.local.commands import ServerPlace
@@ -22,6 +21,8 @@ LOOK_EVERY_S = 0.2
 
 def prepare(layout: Layout, servers: Sequence[str]) -> str:
     """Creates the authority and each server's certificates if they are missing; returns the token of the etcd cluster."""
+    from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, with_authority
+
     layout.servers.mkdir(mode=0o700, exist_ok=True)
     authority = CertificateFolder(layout.authority)
     if not authority.trusted.exists():

@@ -7,61 +7,22 @@
 or {"failed": text}. Exit codes: 0 success, 1 failed, 2 usage error, 3 a cluster is already running in DIR."""
 
 import argparse
-import asyncio
-import json
-import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.core.model.units import BadUnit, parse_size_mb
-from lattice.daemons.local import readiness
-from lattice.daemons.local.cluster import Cluster
 from lattice.daemons.local.credentials import read_users
-from lattice.daemons.local.layout import Layout, open_log, take_lock
-from lattice.daemons.local.options import GRPC_PORT, REST_PORT, Options, StartFailed
-from lattice.daemons.local.teardown import StopFailed, stop_cluster, stop_members
+from lattice.daemons.local.layout import HINT, HINTS, Layout, told
+from lattice.daemons.local.options import GRPC_PORT, REST_PORT, AlreadyRunning, Options, StartFailed
 from lattice.observe.logging import configure
-from lattice_sdk.site.local_cluster import read_cluster
-
-_log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1  # the cluster could not be started or stopped
 EXIT_USAGE = 2  # invalid command line
 EXIT_ALREADY_RUNNING = 3  # a cluster is already running in that directory
-HINT = "choose another directory with --dir"
-HINTS: dict[type[OSError], str] = {
-    FileExistsError: "it is not a directory; choose one with --dir",
-    NotADirectoryError: "it is not a directory; choose one with --dir",
-    PermissionError: "it belongs to another user; choose a directory you own with --dir",
-}
-
-
-class Caller:
-    """The process that started us and waits for the result; it may exit at any time."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def tell(self, **message: Any) -> None:  # noqa: ANN401 - JSON
-        try:
-            os.write(self._fd, json.dumps(message).encode() + b"\n")
-        except OSError:
-            _log.debug("no listener")
-
-    def progress(self, text: str) -> None:
-        _log.info(text)
-        self.tell(progress=text)
-
-    def release(self) -> None:
-        """Ends the reports: the caller reads end of file."""
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, self._fd)
-        os.close(null)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,6 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     configure("supervisor", "info")
     if arguments.action == "stop":
         return stop(layout)
+    return start(layout, arguments)
+
+
+def start(layout: Layout, arguments: argparse.Namespace) -> int:
+    from lattice.daemons.local.supervising import Caller, run  # `stop` needs nothing of it
+
     options = Options(
         nodes=arguments.nodes,
         rest_port=arguments.rest_port,
@@ -94,110 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(layout, options, caller, until_stdin_closes=arguments.until_stdin_closes)
     except StartFailed as error:
         caller.tell(failed=str(error), hint=error.hint)
-        return error.code
-
-
-def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes: bool) -> int:
-    lock = claim(layout)
-    try:
-        left = stop_members(layout)
-        if left:
-            raise StartFailed(f"cannot end processes of an earlier start: {[process.pid for process in left]}")
-        return asyncio.run(supervise(layout, options, caller, until_stdin_closes))
-    except StartFailed as error:
-        _log.error(str(error))
-        raise
-    except OSError as error:
-        _log.exception("failed")
-        raise StartFailed(told(error)) from error
-    finally:
-        stop_members(layout)
-        os.close(lock)
-
-
-def claim(layout: Layout) -> int:
-    """Locks the directory and opens its log; nothing is logged before, because the terminal belongs to the caller."""
-    try:
-        layout.prepare()
-        lock = take_lock(layout.lock)
-        if lock is None:
-            raise already_running(layout)
-        log_to_file(layout)
-    except OSError as error:
-        raise StartFailed(f"cannot use {layout.root}: {told(error)}", hint=HINTS.get(type(error), HINT)) from error
-    return lock
-
-
-def told(error: OSError) -> str:
-    text = error.strerror or str(error)
-    return f"{text}: {error.filename}" if error.filename else text
-
-
-def log_to_file(layout: Layout) -> None:
-    """Releases the caller's terminal and directory."""
-    log = open_log(layout.log_of("supervisor", "supervisor"))
-    os.dup2(log, sys.stderr.fileno())
-    os.close(log)
-    os.chdir("/")
-
-
-def already_running(layout: Layout) -> StartFailed:
-    cluster = read_cluster(layout.root)
-    where = f" at {cluster.api_url}" if cluster is not None and cluster.api_url else ""
-    return StartFailed(
-        f"a cluster is already running in {layout.root}{where}",
-        hint=f"run `lattice down --dir {layout.root}` to stop it, or use another --dir and other ports for a second one",
-        code=EXIT_ALREADY_RUNNING,
-    )
-
-
-async def supervise(layout: Layout, options: Options, caller: Caller, until_stdin_closes: bool) -> int:
-    stopping = stop_asked(until_stdin_closes)
-    cluster = Cluster(layout, options)
-    cluster.record.put("supervisor", "supervisor", os.getpid())
-    try:
-        starting = asyncio.create_task(start(cluster, layout, caller))
-        asked = asyncio.create_task(stopping.wait())
-        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-            caller.release()
-            await asked
-        else:
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
-        _log.info("stopping")
-    finally:
-        await cluster.stop_keeping()
-    return 0
-
-
-def stop_asked(until_stdin_closes: bool) -> asyncio.Event:
-    asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)
-
-    def stdin_closed() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        asked.set()
-
-    if until_stdin_closes:
-        loop.add_reader(sys.stdin.fileno(), stdin_closed)
-    return asked
-
-
-async def start(cluster: Cluster, layout: Layout, caller: Caller) -> None:
-    states = await cluster.start(caller.progress)
-    number = await asyncio.to_thread(readiness.next_number, layout, cluster.rest_port)
-    _log.info("ready at %s", cluster.api_url)
-    about = {"api_url": cluster.api_url, "nodes": states, "next_number": number, "dir": str(layout.root)}
-    page = await asyncio.to_thread(readiness.page_of, cluster.rest_port)
-    caller.tell(ready={**about, "page": page})
+        return EXIT_ALREADY_RUNNING if isinstance(error, AlreadyRunning) else EXIT_FAILED
 
 
 def stop(layout: Layout) -> int:
+    from lattice.daemons.local.teardown import StopFailed, stop_cluster
+
     try:
         outcome = stop_cluster(layout)
     except StopFailed as error:
