@@ -43,8 +43,7 @@ async def send_events(
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})
     finally:
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
+        await _cancelled(gone)
         await events.aclose()
 
 
@@ -54,43 +53,41 @@ async def _pass_on(
     gone: "asyncio.Task[None]",
     standing: StreamAuthorization,
 ) -> None:
-    upcoming: asyncio.Task[ServerEvent[object]] | None = None
+    """One task waits for events alone, so that each is on its way as soon as it is there; this one does all that is due at times."""
+    sending = asyncio.create_task(_send_each(send, events, standing))
     try:
-        while not gone.done():
-            await standing.confirm()
-            upcoming = upcoming or asyncio.create_task(_next(events))
+        while not gone.done() and not sending.done():
             await asyncio.wait(
-                (upcoming, gone),
+                (sending, gone),
                 timeout=min(KEEP_ALIVE_S, standing.left_s() + 0.01),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if upcoming.done():
-                event, upcoming = upcoming.result(), None
-                await _send(send, event.encode())
-            elif not gone.done():
+            if not gone.done() and not sending.done():
+                await standing.confirm()
                 await _send(send, b": keep-alive\n\n")
-    except StopAsyncIterationInTask:
-        return
+        if sending.done():
+            await sending
     except Exception as error:  # noqa: BLE001 - the status is out already; the stream says what happened
+        await _cancelled(sending)  # nothing comes after it
         shown = translated(error)
         if shown.code == "internal":
             _log.error("an event stream failed: %s", error, exc_info=error)
         await _send(send, _failure(shown))
     finally:
-        if upcoming is not None:
-            upcoming.cancel()
-            await asyncio.gather(upcoming, return_exceptions=True)
+        await _cancelled(sending)
 
 
-class StopAsyncIterationInTask(Exception):
-    """The events have ended; a task cannot raise StopAsyncIteration itself."""
+async def _send_each(
+    send: Send, events: AsyncGenerator[ServerEvent[object], None], standing: StreamAuthorization
+) -> None:
+    async for event in events:
+        await standing.confirm()
+        await _send(send, event.encode())
 
 
-async def _next(events: AsyncGenerator[ServerEvent[object], None]) -> ServerEvent[object]:
-    try:
-        return await anext(events)
-    except StopAsyncIteration:
-        raise StopAsyncIterationInTask from None
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _hung_up(receive: Receive) -> None:
