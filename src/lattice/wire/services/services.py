@@ -34,6 +34,7 @@ MAX_PROBE_WORDS = 64  # of a command
 MAX_PROBE_BYTES = 4096
 MAX_DRAIN_S = 3600
 DEFAULT_DRAIN_S = 30
+NO_DRAIN_S = 0.0  # of work that is no service
 DEFAULT_DELAY_S = 10  # of readiness none: asking early does no harm
 SERVICES = (Lifecycle.UNBOUNDED, Lifecycle.REACTIVE)
 
@@ -206,7 +207,7 @@ def drain_s(asked: str | int | None, lifecycle: Lifecycle) -> float:
     if lifecycle not in SERVICES:
         if asked is not None:
             raise BadField("drain", "is for services", hint="submit it as a service: lifecycle.type unbounded")
-        return 0.0
+        return NO_DRAIN_S
     if asked is None:
         return DEFAULT_DRAIN_S
     try:

@@ -9,7 +9,6 @@ from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.nodes.readiness import ReadinessBoard
 from lattice.core.model.services.scaling import ScaleStanding
 from lattice.core.model.work.allocations import (
-    AWAITS_RELEASE,
     Allocation,
     AllocationState,
     Cause,
@@ -18,11 +17,8 @@ from lattice.core.model.work.allocations import (
     Request,
     RequeuePolicy,
     Restart,
-    StopIntent,
     TaskGroup,
 )
-from lattice.core.model.work.checkpoints import CheckpointReason
-from lattice.core.model.work.dependencies import waiting_sentence
 from lattice.core.model.work.efficiency import finite, use_sentence, used_percent
 from lattice.core.model.work.usage import NO_USAGE
 from lattice.ports.nodes.images import ContainerOrder
@@ -33,6 +29,7 @@ from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details,
 from lattice.wire.text.endings import ending_of, group_ending_of
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
+from lattice.wire.text.waiting import waiting_reason
 from lattice.wire.work.dependencies import dependencies_text
 from lattice.wire.work.payloads import Work
 from lattice.wire.work.run_files import OutputFiles
@@ -227,18 +224,6 @@ class CancelAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 LogStream = Literal["stdout", "stderr"]
 
-_STOPPING = {  # partial: NODE_LOST and ROLLBACK name a node, see _stopping_reason
-    StopIntent.CANCEL: "being cancelled",
-    StopIntent.REQUEUE: "being stopped to run again",
-    StopIntent.PART_FAILED: "one of its nodes failed, the others are being stopped",
-    StopIntent.WALLTIME: "its walltime is over",
-    StopIntent.DRAIN: "its node is drained urgently, it will run again",
-    StopIntent.DEADLINE: "its deadline is over",
-    StopIntent.PREEMPT: "preempted: other work needs its nodes",
-    StopIntent.DONE: "it has ended, its other nodes are being cleared",
-}
-_HELD = {Hold.NONE: "", Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
-
 
 def _resources(request: Request) -> ResourcesView:
     return ResourcesView(
@@ -249,44 +234,6 @@ def _resources(request: Request) -> ResourcesView:
         request.gpu_type,
         request.features,
     )
-
-
-def _stopping_reason(record: Allocation) -> str:
-    if record.intent is None:
-        return ""
-    if record.intent is StopIntent.NODE_LOST:
-        return f"node {record.lost_node} was lost" if record.lost_node else "a node was lost"
-    if record.intent is StopIntent.ROLLBACK:
-        return f"node {record.lost_node} did not start it in time"
-    return _STOPPING[record.intent]
-
-
-# What follows the checkpoint that it writes.
-_LEAVING = {  # partial: after the others it runs on
-    CheckpointReason.REQUEUE: "it writes a checkpoint, then it is requeued",
-    CheckpointReason.DRAIN: "it writes a checkpoint, then it leaves its nodes: one of them is drained",
-    CheckpointReason.PREEMPTION: "it writes a checkpoint, then other work gets its nodes",
-}
-
-
-def _leaving_reason(record: Allocation) -> str:
-    is_open = record.checkpoints.open
-    return _LEAVING[is_open.reason] if is_open is not None and is_open.stops else ""
-
-
-def waiting_reason(record: Allocation, explained: str) -> str:
-    """Why the allocation waits or stops; `explained` is what the last cycle said of it, or its nodes while it starts."""
-    if record.state is AllocationState.STOPPING:
-        return _stopping_reason(record)
-    if record.state is AllocationState.STARTING:
-        return explained
-    if record.state is AllocationState.CHECKPOINTING:
-        return _leaving_reason(record)
-    if not record.is_waiting:
-        return ""
-    if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
-        return record.message
-    return _HELD[record.hold] or waiting_sentence(record.waits_for) or explained
 
 
 def elapsed_s(record: Allocation, now_ms: int) -> int:
@@ -333,7 +280,7 @@ def _record_view(
 ) -> AllocationView:
     group = record.group
     service = service_view(record, readiness, scaled) if record.restart is not Restart.NONE else UNSET
-    return AllocationView(
+    view = AllocationView(
         id=allocation_id(record.number),
         number=record.number,
         name=record.name,
@@ -373,32 +320,42 @@ def _record_view(
         cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
-        **_where_there_is_something(record, service),
+        mutex=record.mutex or UNSET,
+        avoided=record.avoided or UNSET,
+        preempted=record.preempted or UNSET,
+        idle_end_s=record.idle_end_s or UNSET,
+        session=record.session or UNSET,
+        no_preempt=record.no_preempt or UNSET,
+        service=service,
     )
+    more = _where_there_is_something(record)
+    return msgspec.structs.replace(view, **more) if more else view
 
 
-def _where_there_is_something(record: Allocation, service: ServiceView | UnsetType) -> dict[str, Any]:
-    """The fields that only some allocations have."""
-    return {
-        "ending": ending_of(record) or UNSET,
-        "usage": usage_view(record.usage) if record.usage != NO_USAGE else UNSET,
-        "used": (_used(record) or UNSET) if record.is_terminal else UNSET,
-        "suspended": True if record.paused_at else UNSET,
-        "depends_on": dependencies_text(record.depends_on) if record.depends_on else UNSET,
-        "waits_for": dependencies_text(record.waits_for) if record.waits_for else UNSET,
-        "mutex": record.mutex or UNSET,
-        "deadline": rfc3339(record.deadline_at) or UNSET,
-        "dag_id": dag_id(record.dag) if record.dag else UNSET,
-        "avoided": record.avoided or UNSET,
-        "slurm": asked_view(record.asked) if record.asked is not None else UNSET,
-        "session": True if record.session else UNSET,
-        "idle_end_s": record.idle_end_s or UNSET,
-        "no_preempt": True if record.no_preempt else UNSET,
-        "preempted": record.preempted or UNSET,
-        "expose": exposed_views(record) if record.exposes else UNSET,
-        "checkpoint": standing_of(record) or UNSET,
-        "service": service,
-    }
+def _where_there_is_something(record: Allocation) -> dict[str, Any]:
+    """Fields that only some allocations have, and that take more than a look at the record."""
+    more: dict[str, Any] = {}
+    if record.is_terminal:
+        more |= {"ending": ending_of(record) or UNSET, "used": _used(record) or UNSET}
+    if record.usage != NO_USAGE:
+        more["usage"] = usage_view(record.usage)
+    if record.paused_at:
+        more["suspended"] = True
+    if record.depends_on:
+        more["depends_on"] = dependencies_text(record.depends_on)
+    if record.waits_for:
+        more["waits_for"] = dependencies_text(record.waits_for)
+    if record.deadline_at:
+        more["deadline"] = rfc3339(record.deadline_at)
+    if record.dag:
+        more["dag_id"] = dag_id(record.dag)
+    if record.asked is not None:
+        more["slurm"] = asked_view(record.asked)
+    if record.exposes:
+        more["expose"] = exposed_views(record)
+    if (checkpoint := standing_of(record)) is not None:
+        more["checkpoint"] = checkpoint
+    return more
 
 
 def group_state(group: TaskGroup) -> AllocationState:

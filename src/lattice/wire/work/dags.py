@@ -14,7 +14,8 @@ from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.allocations import group_state, group_view, waiting_reason
+from lattice.wire.text.waiting import waiting_reason
+from lattice.wire.work.allocations import group_state, group_view
 from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency, dependencies_text, read_dependencies
 from lattice.wire.work.submissions import Submission, check_together
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lattice.ports.nodes.data import DataOrder, StageOutOrder
 from lattice.ports.nodes.images import ContainerOrder, ImageOrder
 from lattice.ports.nodes.probes import ProbeOrder
+from lattice.wire.services.services import NO_DRAIN_S
 from lattice.wire.work.run_files import OutputFiles
 
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -37,7 +38,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     no_defaults: bool = False
     data: tuple[DataOrder, ...] = ()  # as it was asked for; which copy is used is in the allocation
     stage_out: tuple[StageOutOrder, ...] = ()
-    drain_s: float = 0.0  # of a service
+    drain_s: float = NO_DRAIN_S  # of a service; this very number is not written
     probes: tuple[ProbeOrder, ...] = ()
     memory_policy: str = ""
 

@@ -1,6 +1,7 @@
 """The nodes that a submission asks for: how many, what each has to give, and which may not be taken."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.core.model.units import BadUnit, parse_size_mb
 from lattice.core.model.work.allocations import Request
@@ -36,6 +37,9 @@ class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     storage_gbps: float = 0
 
 
+NO_CONSTRAINTS = Constraints()
+
+
 class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: int | NodeRange = 1
     max_nodes: int | None = None
@@ -43,32 +47,40 @@ class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory: Short | int = 0
     gpus: int = 0
     exclusive: bool = False
-    constraints: Constraints = Constraints()
+    constraints: Constraints = NO_CONSTRAINTS
 
 
 def read_request(wanted: Resources, needed: tuple[str, ...]) -> Request:
     """What the nodes have to be like; `needed` are features that follow from other fields. Raises BadField."""
     nodes, max_nodes = _node_range(wanted)
+    amounts = Request(
+        nodes=nodes,
+        max_nodes=max_nodes,
+        cpus=between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
+        memory_mb=memory_mb(wanted.memory, "resources.memory"),
+        gpus=_gpus(wanted),
+        features=needed,
+        exclusive=wanted.exclusive,
+    )
     rules = wanted.constraints
+    return amounts if rules == NO_CONSTRAINTS else _constrained(amounts, rules)
+
+
+def _constrained(amounts: Request, rules: Constraints) -> Request:
     if rules.topology not in TOPOLOGIES:
         raise BadField(
             "resources.constraints.topology",
             f'"{rules.topology[:60]}" is not a topology',
             hint='"tight" or "any"',
         )
-    return Request(
-        nodes=nodes,
-        max_nodes=max_nodes,
-        cpus=between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
-        memory_mb=memory_mb(wanted.memory, "resources.memory"),
-        gpus=_gpus(wanted),
+    return replace(
+        amounts,
         gpu_type=check_line(rules.gpu_type, "resources.constraints.gpu_type"),
         min_memory_mb=_min_memory_mb(rules.memory_gb),
-        features=_features(rules.features, needed),
+        features=_features(rules.features, amounts.features),
         topology=rules.topology,
         node_list=node_names(rules.nodes, "resources.constraints.nodes"),
         exclude=node_names(rules.exclude, "resources.constraints.exclude"),
-        exclusive=wanted.exclusive,
         require_unified_memory=rules.require_unified_memory,
         allow_cxl_memory=rules.allow_cxl_memory,
         require_conformance=rules.require_conformance,

@@ -1,6 +1,7 @@
 """Steps on the wire: what a launch asks for, and what is shown of a step."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
 from lattice.wire.text.times import rfc3339
+from lattice.wire.work.submissions import IMAGE_NAMES
 from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_ARGUMENTS = 10_000
@@ -330,3 +332,10 @@ def folded(ranks: tuple[int, ...]) -> str:
         else:
             spans.append([rank, rank])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def refuse_images(environment: Mapping[str, str], field: str = "environment") -> None:
+    """Raises BadField for an image of a step, which would otherwise become a variable and be ignored."""
+    for name in IMAGE_NAMES:
+        if name in environment:
+            raise BadField(f"{field}.{name}", "a step has the images of its allocation", hint="leave it out")

@@ -4,7 +4,7 @@ What depends on the cluster (tenants, vClusters, quotas, nodes that exist) is ju
 said of the request alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -234,7 +234,7 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         hold=Hold.USER if wanted.hold else Hold.NONE,
         requeue=life.requeue,
         max_requeue=between(life.max_requeue, "lifecycle.max_requeue", 0, MAX_REQUEUE),
-        tags=check_tags(wanted.tags),
+        tags=check_tags(wanted.tags) if wanted.tags else (),
         tasks=tasks,
         concurrency=concurrency,
         queue_on_quota=wanted.on_quota is OnQuota.QUEUE,
@@ -243,9 +243,9 @@ def submit_command(wanted: Submission, by: Submitter, images: Images = NO_IMAGES
         deadline_at=parse_moment(wanted.deadline, "deadline") if wanted.deadline is not None else 0,
         keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
         payload=_payload(work),
-        idle_end_s=_idle_end_s(wanted.idle_end, tasks),
+        idle_end_s=0 if wanted.idle_end is None else _idle_end_s(wanted.idle_end, tasks),
         no_preempt=life.no_preempt,
-        exposes=check_exposed(wanted.expose),
+        exposes=check_exposed(wanted.expose) if wanted.expose else (),
         checkpoint=way,
         data=tuple(dict.fromkeys(mount.source for mount in work.data if mount.hot)) if work.data else (),
         restart=restart_of(life.restart, life.type),
@@ -306,13 +306,6 @@ def _idle_end_s(value: str | int | None, tasks: object) -> int:
     return seconds
 
 
-def refuse_images(environment: Mapping[str, str], field: str = "environment") -> None:
-    """Raises BadField for an image of a step, which would otherwise become a variable and be ignored."""
-    for name in IMAGE_NAMES:
-        if name in environment:
-            raise BadField(f"{field}.{name}", "a step has the images of its allocation", hint="leave it out")
-
-
 def walltime_s(value: str | int | None, field: str) -> int:
     """Whole seconds of a walltime; 0 for one that is not given."""
     if value is None:
@@ -364,8 +357,9 @@ def _preemption_class(wanted: Submission) -> int:
 
 
 def work_of(wanted: Submission, images: Images) -> Work:
-    """What a node is to run. Raises BadField."""
+    """What a node is to run. Raises BadField. Most submissions ask for little of it, and nothing else is looked through."""
     cwd = check_path(wanted.cwd, "cwd")
+    data, life, probes = wanted.data, wanted.lifecycle.type, _probes(wanted)
     argv, script = _program(wanted)
     if wanted.script_args and not script:
         raise BadField("script_args", "arguments of a script need a script", hint='give "script"')
@@ -373,32 +367,31 @@ def work_of(wanted: Submission, images: Images) -> Work:
         argv=argv,
         script=script,
         script_args=_script_args(wanted.script_args) if wanted.script_args else (),
-        env=check_environment(wanted.environment),
+        env=check_environment(wanted.environment) if wanted.environment else {},
         cwd=cwd,
-        submit_dir=check_path(wanted.submit_dir, "submit_dir") or cwd,
+        submit_dir=check_path(wanted.submit_dir, "submit_dir") if wanted.submit_dir else cwd,
         summary=wanted.summary,
         output=check_files(wanted.output),
         signal=check_early(wanted.signal, "signal"),
         umask=_umask(wanted.umask),
         images=images.images,
         views=images.views,
-        container=with_home(images.container, wanted.data),
-        scratch_mb=_scratch_mb(wanted),
+        container=None if images.container is None else with_home(images.container, data),
+        scratch_mb=_scratch_mb(wanted) if wanted.scratch or data.scratch_per_node else 0,
         memory_policy=check_policy(wanted.resources.constraints.memory_policy),
-        no_defaults=not wanted.data.defaults,
-        data=read_mounts(wanted.data),
-        stage_out=read_stage_out(wanted.data),
-        drain_s=drain_s(wanted.drain, wanted.lifecycle.type),
-        probes=probes_of(
-            (
-                (ProbeKind.STARTUP, wanted.startup_probe),
-                (ProbeKind.LIVENESS, wanted.liveness_probe),
-                (ProbeKind.READINESS, wanted.readiness_probe),
-            ),
-            wanted.lifecycle.type,
-            check_exposed(wanted.expose),
-        ),
+        no_defaults=not data.defaults,
+        data=read_mounts(data) if data.mounts else (),
+        stage_out=read_stage_out(data) if data.stage_out or data.output else (),
+        drain_s=drain_s(wanted.drain, life),
+        probes=()
+        if probes == _NO_PROBES
+        else probes_of(tuple(zip(_PROBE_KINDS, probes, strict=True)), life, check_exposed(wanted.expose)),
     )
+
+
+_PROBE_KINDS = (ProbeKind.STARTUP, ProbeKind.LIVENESS, ProbeKind.READINESS)
+_probes = attrgetter(*(f"{kind.value}_probe" for kind in _PROBE_KINDS))
+_NO_PROBES = _probes(Submission())
 
 
 def _script_args(words: list[str]) -> tuple[str, ...]:

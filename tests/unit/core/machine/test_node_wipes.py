@@ -10,7 +10,7 @@ from lattice.core.model.nodes.nodes import DegradeCause, Hardware, Node, NodeSta
 from lattice.core.model.site.audit import AuditKey, key_id
 from lattice.core.model.site.tenants import SENSITIVE, NodeSharing
 from lattice.core.model.work.allocations import AllocationState, Cause, Hold, Request, RequeuePolicy
-from lattice.wire.work.allocations import waiting_reason
+from lattice.wire.text.waiting import waiting_reason
 from tests.unit.core.machine.world import World
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)

@@ -12,7 +12,8 @@ from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.core.model.work.evictions import limits_of
 from lattice.ports.scheduling import Outlook
 from lattice.wire.text.endings import ending_of, group_ending_of
-from lattice.wire.work.allocations import held_tasks, waiting_reason
+from lattice.wire.text.waiting import waiting_reason
+from lattice.wire.work.allocations import held_tasks
 from lattice.wire.work.explanations import (
     ExplanationView,
     StandingView,

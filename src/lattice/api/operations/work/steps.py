@@ -34,9 +34,9 @@ from lattice.wire.work.steps import (
     StepSubmission,
     recorded_info,
     recorded_view,
+    refuse_images,
     step_info,
 )
-from lattice.wire.work.submissions import refuse_images
 
 MAX_INPUT_BYTES = 1 << 20
 MAX_SIGNAL = 64

@@ -16,8 +16,10 @@ MAX_NAMED = 10
 
 def check_submission(command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
     asked = command.telemetry
+    if asked is None:
+        return None
     refusal = _check(asked, vcluster)
-    if refusal is not None or asked is None or asked.mode is not Mode.AUDIT:
+    if refusal is not None or asked.mode is not Mode.AUDIT:
         return refusal
     if ACCESS_FEATURE in command.request.features:
         return None

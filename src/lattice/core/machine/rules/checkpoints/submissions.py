@@ -19,6 +19,8 @@ _NOT_CAUGHT = (9, 19)  # SIGKILL, SIGSTOP
 
 
 def check(state: State, command: cmd.SubmitAllocation) -> Rejected | None:
+    if command.checkpoint is None and command.resume_from is None:
+        return None
     return _check_way(state, command) or _check_resume(state, command)
 
 

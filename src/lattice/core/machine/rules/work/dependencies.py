@@ -146,6 +146,10 @@ def settle(state: State, events: Events, at: int) -> Events:
     dags: dict[int, None] = {}
     for event in events:
         match event:
+            # The most frequent comes first, and is not compared with all the others.
+            case ev.AllocationSubmitted():
+                if event.allocation.waits_for:
+                    follow.look_at(event.allocation.number)
             case ev.AllocationStarted() if registry.dependents:
                 follow.moved(event.number)
             case ev.AllocationEnded():
@@ -159,7 +163,7 @@ def settle(state: State, events: Events, at: int) -> Events:
                 dags[state.groups[event.group].template.dag] = None
             case ev.DagEnded() if registry.dependents:
                 follow.moved(event.dag)
-            case ev.AllocationSubmitted() | ev.TaskGroupSubmitted() | ev.AllocationUpdated():
+            case ev.TaskGroupSubmitted() | ev.AllocationUpdated():
                 follow.came_to_wait(event)
             case ev.TaskReleased() if state.groups[event.group].task_waits:
                 follow.became_record(event.group + 1 + event.position)
@@ -202,11 +206,9 @@ class _Follow:
             gone = intervals.union(tuple((each.start, each.stop) for each in group.given_up), ())
             self._tell_tasks(group, gone, is_good=False)
 
-    def came_to_wait(self, event: ev.AllocationSubmitted | ev.TaskGroupSubmitted | ev.AllocationUpdated) -> None:
-        """Something was submitted, or waits for something else than before."""
+    def came_to_wait(self, event: ev.TaskGroupSubmitted | ev.AllocationUpdated) -> None:
+        """A group was submitted, or something waits for something else than before."""
         match event:
-            case ev.AllocationSubmitted() if event.allocation.waits_for:
-                self.look_at(event.allocation.number)
             case ev.TaskGroupSubmitted() if event.group.blocked:
                 self.new_group(event.group)
             case ev.AllocationUpdated() if event.revised is not None and event.number in self._state.groups:
