@@ -4,6 +4,8 @@ A field that is added to a record or to `agent.proto` fails here, and at the imp
 """
 
 import inspect
+import subprocess
+import sys
 from enum import Enum
 from itertools import count
 from typing import Any, get_args
@@ -250,3 +252,23 @@ def test_texts_and_seconds_of_strangers_are_made_sensible_and_nothing_else_is() 
     order = pb.StartRun(argv=["a\nb"], env={"A": "a\nb"}, walltime_s=-1.0, cpus=3)
     start = messages.START_RUN.reader(texts=str.upper, seconds=abs, cpus=lambda count: count + 1)(order)
     assert (start.argv, start.env, start.walltime_s, start.cpus) == (("A\nB",), {"A": "a\nb"}, 1.0, 4)
+
+
+def test_the_first_start_waits_for_no_plan() -> None:
+    """In an interpreter of its own: other tests have worked out the plans already."""
+    done = subprocess.run([sys.executable, "-c", _FIRST_START], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+_FIRST_START = """
+from lattice.ports.nodes.agents import Phase, Report, RunKey, StartOrder
+from lattice.wire.agents import messages, plans
+
+messages.ready_to_order()
+messages.ready_for_orders()
+plans._compiled = None  # whatever is worked out from now on fails
+key = RunKey(number=7, run=1)
+sent = messages.order_message(StartOrder(key=key, argv=("true",)))
+assert messages.run_order_of(sent).argv == ("true",)
+assert messages.RUN_REPORT.write(Report(key=key, seq=1, phase=Phase.RUNNING)).seq == 1
+"""

@@ -52,6 +52,7 @@ from lattice.daemons.agent.telemetry import add_telemetry_options, telemetry_set
 from lattice.daemons.programs.version import add_version
 from lattice.observe.service_manager import ServiceManager
 from lattice.ports.quorum.object_store import ObjectStore
+from lattice.wire.agents.messages import ready_for_orders
 
 TMP = Path("/tmp")  # noqa: S108
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -511,6 +512,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
     if not settings.facts.runs_as_root:
         _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
+    ready_for_orders()
     gc.collect()
     gc.freeze()
     manager.say_ready(f"node {settings.facts.node_id}")

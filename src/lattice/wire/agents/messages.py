@@ -210,6 +210,16 @@ IMAGES_TOLD = Plan(
 GATHERED = Plan(Share, pb.Gathered)
 
 
+def ready_to_order() -> None:
+    """Works out how starts are written, so that the first one need not wait for that. Called when a node is there to get orders."""
+    _ = START_RUN.write, LAUNCH_STEP.write
+
+
+def ready_for_orders() -> None:
+    """The same of the node: how starts are read, and what it reports of them is written."""
+    _ = START_RUN.read, LAUNCH_STEP.read, RUN_REPORT.write, STEP_REPORT.write
+
+
 def order_message(order: Order | CheckpointOrder | AnyStepOrder | CollectingOrder) -> pb.ServerMessage:
     field, plan = _FIELDS[type(order)]
     return pb.ServerMessage(**{field: plan.write(order)})

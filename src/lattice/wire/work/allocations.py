@@ -265,8 +265,10 @@ def allocation_view(
 ) -> AllocationView:
     """The JSON shape of an allocation or a single task; `readiness` is what nodes said of its instances."""
     view = _record_view(record, now_ms, explained, readiness, scaled, archived=archived)
-    measured = telemetry_view(record, now_ms)
-    return view if measured is None else msgspec.structs.replace(view, telemetry=measured)
+    more = _where_there_is_something(record)
+    if (measured := telemetry_view(record, now_ms)) is not None:
+        more["telemetry"] = measured
+    return msgspec.structs.replace(view, **more) if more else view
 
 
 def _record_view(
@@ -280,7 +282,7 @@ def _record_view(
 ) -> AllocationView:
     group = record.group
     service = service_view(record, readiness, scaled) if record.restart is not Restart.NONE else UNSET
-    view = AllocationView(
+    return AllocationView(
         id=allocation_id(record.number),
         number=record.number,
         name=record.name,
@@ -328,8 +330,6 @@ def _record_view(
         no_preempt=record.no_preempt or UNSET,
         service=service,
     )
-    more = _where_there_is_something(record)
-    return msgspec.structs.replace(view, **more) if more else view
 
 
 def _where_there_is_something(record: Allocation) -> dict[str, Any]:

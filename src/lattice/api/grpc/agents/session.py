@@ -39,7 +39,7 @@ from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Identity, Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
 from lattice.wire.agents.heartbeats import beat_of
-from lattice.wire.agents.messages import READINESS, START_PROGRESS, welcome_message
+from lattice.wire.agents.messages import READINESS, START_PROGRESS, ready_to_order, welcome_message
 from lattice.wire.agents.tunnels import BadFrames
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -278,6 +278,7 @@ class LocalSession:
             welcome_message(replace(greeting, signs_uploads=self._uploads is not None and self._uploads.takes_output))
         )
         self._settled.set()
+        ready_to_order()
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
         body = message.WhichOneof("body")
