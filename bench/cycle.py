@@ -188,6 +188,10 @@ def _plain_node(index: int, hardware: Hardware, holder: int) -> Node:
 
 
 def _running_on(number: int, rows: list[int], left_s: int) -> Allocation:
+    return _running_with(number, tuple(Share(node=f"n{row}") for row in rows), since_ms=60_000, walltime_s=left_s + 60)
+
+
+def _running_with(number: int, shares: tuple[Share, ...], *, since_ms: int, walltime_s: int) -> Allocation:
     return Allocation(
         number=number,
         name="r",
@@ -195,12 +199,12 @@ def _running_on(number: int, rows: list[int], left_s: int) -> Allocation:
         account="u",
         tenant="default",
         vcluster="default",
-        request=Request(nodes=len(rows)),
+        request=Request(nodes=len(shares)),
         submitted_at=NOW - 10_000_000,
         state=AllocationState.RUNNING,
-        started_at=NOW - 60_000,
-        walltime_s=left_s + 60,
-        shares=tuple(Share(node=f"n{row}") for row in rows),
+        started_at=NOW - since_ms,
+        walltime_s=walltime_s,
+        shares=shares,
         run=1,
     )
 
@@ -250,21 +254,8 @@ def _node(index: int, holder: int, *, shared: bool) -> Node:
 
 def _running(number: int, index: int, dice: random.Random, *, shared: bool) -> Allocation:
     share = Share(node=f"n{index}", whole=False, cpus=32, memory_mb=1000) if shared else Share(node=f"n{index}")
-    return Allocation(
-        number=number,
-        name="r",
-        user="u",
-        account="u",
-        tenant="default",
-        vcluster="default",
-        request=Request(),
-        submitted_at=NOW - 10_000_000,
-        state=AllocationState.RUNNING,
-        started_at=NOW - dice.randrange(3_000_000),
-        walltime_s=dice.randrange(3_600, 86_400),
-        shares=(share,),
-        run=1,
-    )
+    since_ms, walltime_s = dice.randrange(3_000_000), dice.randrange(3_600, 86_400)
+    return _running_with(number, (share,), since_ms=since_ms, walltime_s=walltime_s)
 
 
 def _request(dice: random.Random) -> Request:

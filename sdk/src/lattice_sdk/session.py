@@ -70,7 +70,7 @@ class Stream(NamedTuple):
     answer: Answer
 
 
-class _NotNow(Exception):
+class NotNow(Exception):
     """This try failed; `error` is what the caller gets if no other follows, `final` = none would help."""
 
     def __init__(self, why: str, error: LatticeError | None = None, *, final: bool = False) -> None:
@@ -219,7 +219,7 @@ class Session:
         while True:
             try:
                 return once(attempts)
-            except _NotNow as failed:
+            except NotNow as failed:
                 if is_first and request.is_patient:
                     attempts = self._policy.begin()  # the silence before was no failure
                 is_first = False
@@ -227,7 +227,7 @@ class Session:
                 if failed.final or not attempts.again(f"no answer from {where} ({failed.why})"):
                     raise self._last_word(failed, attempts) from None
 
-    def _last_word(self, failed: _NotNow, attempts: Attempts) -> LatticeError:
+    def _last_word(self, failed: NotNow, attempts: Attempts) -> LatticeError:
         if failed.error is not None:
             return failed.error
         return Unreachable(self.addresses, failed.why, attempts.elapsed_s)
@@ -241,7 +241,7 @@ class Session:
             except (OSError, ProtocolError) as error:
                 failures.append(error)
                 self._move_on()
-        raise _NotNow(explain(failures[-1]), final=all(map(is_hopeless, failures)))
+        raise NotNow(explain(failures[-1]), final=all(map(is_hopeless, failures)))
 
     def _call_once(self, request: Request, attempts: Attempts) -> bytes:
         def waiting() -> None:
@@ -282,7 +282,7 @@ class Session:
         if status not in ASK_AGAIN:
             raise error
         self._move_on()
-        raise _NotNow(str(error), error)
+        raise NotNow(str(error), error)
 
     def _move_on(self) -> None:
         if len(self._endpoints) > 1:

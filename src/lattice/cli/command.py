@@ -41,3 +41,14 @@ class Command(Generic[O]):
     fixed: Mapping[str, str] = field(default_factory=dict)
     has_vcluster: bool = False
     lists: bool = False
+
+
+def short_command(
+    options: type[O],
+    fill: Callable[[argparse.ArgumentParser], None],
+    run: Callable[[O, Context], int],
+    *examples: str,
+    lists: bool = False,
+) -> Command[O]:
+    """For nouns with many small verbs, which share one record of options."""
+    return Command(options=options, fill=fill, run=run, examples=examples, lists=lists)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from lattice.cli.context import Context
 from lattice_sdk.calls.streams import ALL_OF_IT, LogsPart
@@ -12,6 +13,19 @@ LOOK_S = 0.2
 RED, PLAIN = b"\x1b[31m", b"\x1b[0m"
 
 
+class Followed(NamedTuple):
+    """What is followed of an allocation: all of both streams, or a part."""
+
+    streams: Sequence[str] = STREAMS
+    tail: int | None = None
+    node: str = ""
+    run: int | None = None
+    part: LogsPart = ALL_OF_IT
+
+
+ALL = Followed()
+
+
 class Follower:
     """Passes every piece of output to `show`, one at a time, until the allocation has ended."""
 
@@ -20,21 +34,18 @@ class Follower:
         context: Context,
         allocation_id: str,
         show: Callable[[LogChunk], None],
-        *,
-        streams: Sequence[str] = STREAMS,
-        tail: int | None = None,
-        node: str = "",
-        run: int | None = None,
-        part: LogsPart = ALL_OF_IT,
+        followed: Followed = ALL,
     ) -> None:
         self._context = context
         self._id = allocation_id
         self._show = show
-        self._tail, self._node, self._run, self._part = tail, node, run, part
+        self._followed = followed
         self._lock = threading.Lock()
         self._failures: list[BaseException] = []
         self._noted_run = 0
-        self._threads = [threading.Thread(target=self._follow, args=(stream,), daemon=True) for stream in streams]
+        self._threads = [
+            threading.Thread(target=self._follow, args=(stream,), daemon=True) for stream in followed.streams
+        ]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -50,10 +61,10 @@ class Follower:
                 chunks = client.stream_logs(
                     self._id,
                     stream=stream,
-                    tail=self._tail,
-                    node=self._node,
-                    run=self._run,
-                    part=self._part,
+                    tail=self._followed.tail,
+                    node=self._followed.node,
+                    run=self._followed.run,
+                    part=self._followed.part,
                     restarted=self._restarted,
                 )
                 for chunk in chunks:

@@ -9,22 +9,13 @@ from lattice_sdk.asynchronous.transport import AsyncAnswer, AsyncPool
 from lattice_sdk.auth import TokenSource
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.retry import Attempts, RetryPolicy
-from lattice_sdk.session import ASK_AGAIN, Request, Session, answered_error, encoded, explain, is_hopeless
+from lattice_sdk.session import ASK_AGAIN, NotNow, Request, Session, answered_error, encoded, explain, is_hopeless
 from lattice_sdk.transport import Endpoint, ProtocolError
 
 T = TypeVar("T")
 
 # Requests at the same time. More only wait for each other at the server; those that wait here are not timed.
 MAX_CONCURRENT = 32
-
-
-class _NotNow(Exception):
-    """This try failed; `error` is what the caller gets if no other follows, `final` = none would help."""
-
-    def __init__(self, why: str, error: LatticeError | None = None, *, final: bool = False) -> None:
-        self.why = why
-        self.error = error
-        self.final = final
 
 
 class AsyncSession:
@@ -126,14 +117,14 @@ class AsyncSession:
         while True:
             try:
                 return await once()
-            except _NotNow as failed:
+            except NotNow as failed:
                 where = ", ".join(self.addresses)
                 pause_s = None if failed.final else attempts.next_pause_s(f"no answer from {where} ({failed.why})")
                 if pause_s is None:
                     raise self._last_word(failed, attempts) from None
                 await asyncio.sleep(pause_s)
 
-    def _last_word(self, failed: _NotNow, attempts: Attempts) -> LatticeError:
+    def _last_word(self, failed: NotNow, attempts: Attempts) -> LatticeError:
         if failed.error is not None:
             return failed.error
         return Unreachable(self.addresses, failed.why, attempts.elapsed_s)
@@ -148,7 +139,7 @@ class AsyncSession:
             except (OSError, ProtocolError) as error:
                 failures.append(error)
                 self._move_on(endpoint)
-        raise _NotNow(explain(failures[-1]), final=all(map(is_hopeless, failures)))
+        raise NotNow(explain(failures[-1]), final=all(map(is_hopeless, failures)))
 
     async def _ask(self, endpoint: Endpoint, request: Request) -> AsyncAnswer:
         token = await asyncio.to_thread(self._token) if getattr(self._token, "may_wait", False) else self._token()
@@ -184,7 +175,7 @@ class AsyncSession:
         if status not in ASK_AGAIN:
             raise error
         self._move_on(endpoint)
-        raise _NotNow(str(error), error)
+        raise NotNow(str(error), error)
 
     def _move_on(self, endpoint: Endpoint) -> None:
         # Another task may have moved on already.
@@ -196,6 +187,6 @@ async def _whole(answer: AsyncAnswer) -> bytes:
     try:
         return await answer.read()
     except (OSError, ProtocolError) as error:
-        raise _NotNow(explain(error)) from None
+        raise NotNow(explain(error)) from None
     finally:
         answer.close()

@@ -32,6 +32,7 @@ from lattice.agent.results.uploader import (
     Refused,
     Uploader,
     connect,
+    is_object_name,
     listen,
     read_lines,
 )
@@ -86,7 +87,7 @@ def put(transfer: Transfer, folder: str) -> None:
     for path, info in _walk(transfer, folder):
         name = os.path.relpath(path, folder)
         row = {"name": name, "mode": stat.S_IMODE(info.st_mode) & _RIGHTS, "mtime_ns": info.st_mtime_ns}
-        if not _is_text(name):
+        if not is_object_name(name):
             transfer.note(path, "its name cannot be that of an object", is_final=True)
         elif stat.S_ISDIR(info.st_mode):
             contents["folders"].append(row)
@@ -225,15 +226,6 @@ def _together(work: Callable[[dict[str, Any]], None], rows: list[dict[str, Any]]
         thread.start()
     for thread in threads:
         thread.join()
-
-
-def _is_text(name: str) -> bool:
-    """Objects have names in UTF-8; files may have any bytes."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return name.isprintable()
 
 
 def main() -> int:

@@ -256,13 +256,13 @@ def put_files(uploader: Uploader, order: int, source: str, found_files: queue.Qu
                 uploader.note(path, error.strerror or str(error))
                 continue
             below = os.path.relpath(path, source)
-            if is_file and not _is_text(below):
+            if is_file and not is_object_name(below):
                 uploader.note(path, "its name cannot be that of an object", is_final=True)
             elif is_file:
                 found_files.put((order, below, path))
 
 
-def _is_text(name: str) -> bool:
+def is_object_name(name: str) -> bool:
     """Objects have names in UTF-8; files may have any bytes."""
     try:
         name.encode()

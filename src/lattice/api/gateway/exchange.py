@@ -19,6 +19,7 @@ from lattice.api.gateway.heads import (
 )
 from lattice.api.gateway.tickets import Grant
 from lattice.api.gateway.work import Link, Refused, Work
+from lattice.api.streams.pumping import until_either_ends
 from lattice.ports.nodes.tunnels import Tunnel, TunnelBroken
 
 BODY_WITHIN_S = 30.0
@@ -194,13 +195,7 @@ class Exchange:
                 self._writer.write(data)
                 await self._writer.drain()
 
-        tasks = [asyncio.create_task(inward()), asyncio.create_task(outward())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await until_either_ends(inward(), outward())
 
 
 async def _response_head(tunnel: Tunnel) -> tuple[bytes, bytes]:

@@ -9,8 +9,9 @@ import grpc.aio
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.callers import Callers
+from lattice.api.grpc.forwarding import LeaderPlace
 from lattice.api.grpc.operations import OperationServices
-from lattice.api.grpc.relay.client import CHANNEL_OPTIONS, LeaderPlace, Relaying
+from lattice.api.grpc.relay.client import CHANNEL_OPTIONS, Relaying
 from lattice.api.grpc.relay.service import RelayService
 from lattice.api.grpc.server import build_relay_server
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from lattice.api.rest.exchange import HOP, LeaderLost
 from lattice.api.rest.lines import HEAD, LineBroken
+from lattice.api.streams.pumping import until_either_ends
 
 CONNECT_S = 1.0
 ANSWER_S = 20.0
@@ -46,13 +47,9 @@ class LeaderLine:
 
     async def carry(self, line: Carried) -> None:
         """Carries both directions until either side is gone."""
-        tasks = [asyncio.create_task(part) for part in (self._to_client(line), self._to_leader(line))]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await until_either_ends(self._to_client(line), self._to_leader(line))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             line.close()
             self.close()
 

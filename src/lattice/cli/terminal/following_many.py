@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 
 from lattice.cli.context import Context
-from lattice.cli.following import STREAMS, Follower, wait_for_all
+from lattice.cli.following import Followed, Follower, wait_for_all
 from lattice.cli.views.log_lines import LineBuffer
-from lattice_sdk.calls.streams import ALL_OF_IT, LogsPart
 from lattice_sdk.models.records import GAP, Allocation, AllocationFilter, LogChunk
 
 CONCURRENCY = 16  # each with a connection for each stream; more of them wait, and nothing of theirs is lost meanwhile
@@ -26,15 +25,10 @@ class ManyFollower:
         context: Context,
         found: Sequence[Allocation],
         show: ShowLines,
-        *,
-        streams: Sequence[str] = STREAMS,
-        tail: int | None = None,
-        node: str = "",
-        run: int | None = None,
-        part: LogsPart = ALL_OF_IT,
+        followed: Followed,
     ) -> None:
         self._context, self._show = context, show
-        self._streams, self._tail, self._node, self._run, self._part = streams, tail, node, run, part
+        self._followed = followed
         self._groups = {each.id for each in found if each.task_counts is not None}
         self._alone = [each.id for each in found if each.task_counts is None]
         self._seen: set[str] = set()
@@ -111,16 +105,7 @@ class ManyFollower:
             last[source] = chunk
             self._put(name, chunk, buffers[source].feed(chunk.data))
 
-        follower = Follower(
-            self._context,
-            name,
-            show,
-            streams=self._streams,
-            tail=self._tail,
-            node=self._node,
-            run=self._run,
-            part=self._part,
-        )
+        follower = Follower(self._context, name, show, self._followed)
         follower.start()
         follower.finish()
         for source, buffer in buffers.items():

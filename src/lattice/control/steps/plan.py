@@ -16,6 +16,7 @@ from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import EndCause, StartOrder, TaskEnd
 from lattice.ports.nodes.steps import ALL_INPUT, LaunchRequest, StepRefused, TaskOrder
 from lattice.slurm.submit.variables import StepFacts, step_variables
+from lattice.wire.work.steps import folded
 
 NO_INPUT = "none"
 SHOWN_FAILURES = 20
@@ -196,13 +197,7 @@ def _signal_name(number: int) -> str:
 def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"task {ranks[0]}"
-    spans: list[list[int]] = []
-    for rank in ranks:
-        if spans and spans[-1][1] == rank - 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    return "tasks " + ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return f"tasks {folded(ranks)}"
 
 
 def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> StartOrder:

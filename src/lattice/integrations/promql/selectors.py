@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from lattice.core.model.telemetry.catalogue import METRICS
-from lattice.core.model.telemetry.windows import WINDOW_MS, Window
+from lattice.core.model.telemetry.windows import WINDOW_MS, Window, figure_of
 from lattice.ports.site.metric_store import Selector, StoreAsk, StoredRun, StoredSeries
 
 OF_RUN, OF_NODE = "lattice_allocation_", "lattice_node_"
@@ -82,7 +82,7 @@ def latest_query(selector: Selector, nodes: tuple[str, ...], allocation: str) ->
 
 
 def newest_value(found: Iterable[Sampled]) -> float | None:
-    values = [_number(each.value[1]) for each in found if each.value is not None]
+    values = [figure_of(each.value[1]) for each in found if each.value is not None]
     return next((value for value in values if value is not None), None)
 
 
@@ -104,7 +104,7 @@ def series_of(ask: StoreAsk, answers: Iterable[tuple[str, Sampled]]) -> tuple[St
         device = sampled.metric.get(METRICS[metric].device or "device", "")[:MAX_DEVICE]
         times = found.setdefault((run, sampled.metric.get("node", "")[:MAX_DEVICE], metric, device), {})
         for at_s, text in sampled.values:
-            value = _number(text)
+            value = figure_of(text)
             if value is not None and math.isfinite(at_s):
                 times.setdefault(round(at_s * 1000), {})[stat] = value
     return tuple(
@@ -119,14 +119,6 @@ def _run_of(labels: Mapping[str, str]) -> StoredRun | None:
     if not allocation or not run.isdecimal() or len(run) > 18:
         return None
     return StoredRun(allocation, int(run), labels.get("tenant", ""))
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _windows(times: Mapping[int, Mapping[str, float]], step_ms: int) -> Iterable[Window]:

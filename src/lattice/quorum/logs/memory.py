@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from lattice.ports.quorum.log import Conflict, Entry, LogUnavailable, Trimmed
 from lattice.quorum.logs.epochs import new_epoch
-
-_TAIL_PAGE = 64
+from lattice.quorum.logs.tails import follow
 
 
 class MemoryLog:
@@ -48,16 +47,8 @@ class MemoryLog:
         self._check_open()
         return self._page(first, limit)
 
-    async def tail(self, first: int) -> AsyncIterator[Entry]:
-        while True:
-            self._check_open()
-            grown = self._grown
-            page = self._page(first, _TAIL_PAGE)
-            for entry in page:
-                yield entry
-            first += len(page)
-            if not page:
-                await grown.wait()
+    def tail(self, first: int) -> AsyncIterator[Entry]:
+        return follow(first, self.read, lambda: self._grown)
 
     async def trim(self, before: int) -> None:
         self._check_open()

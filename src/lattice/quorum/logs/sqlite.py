@@ -30,9 +30,9 @@ from lattice.ports.quorum.log import (
 )
 from lattice.quorum.durable import create_private
 from lattice.quorum.logs.epochs import new_epoch
+from lattice.quorum.logs.tails import follow
 
 FORMAT_VERSION = 1
-_TAIL_PAGE = 64
 _READ_PAGE = 256
 # Entries removed per transaction: appends run between two transactions.
 _TRIM_STEP = 500
@@ -88,15 +88,8 @@ class SqliteLog:
     async def read(self, first: int, limit: int) -> Sequence[Entry]:
         return await self._run(lambda: self._store.read(first, limit))
 
-    async def tail(self, first: int) -> AsyncIterator[Entry]:
-        while True:
-            grown = self._grown
-            page = await self.read(first, _TAIL_PAGE)
-            for entry in page:
-                yield entry
-            first += len(page)
-            if not page:
-                await grown.wait()
+    def tail(self, first: int) -> AsyncIterator[Entry]:
+        return follow(first, self.read, lambda: self._grown)
 
     async def trim(self, before: int) -> None:
         while await self._run(lambda: self._store.trim_step(before)):

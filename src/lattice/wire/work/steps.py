@@ -1,7 +1,7 @@
 """Steps on the wire: what a launch asks for, and what is shown of a step."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -323,7 +323,7 @@ def layout_view(layout: Layout) -> tuple[NodeRanks, ...]:
     )
 
 
-def folded(ranks: tuple[int, ...]) -> str:
+def folded(ranks: Sequence[int]) -> str:
     """`0-3,7`."""
     spans: list[list[int]] = []
     for rank in ranks:

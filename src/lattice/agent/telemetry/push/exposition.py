@@ -1,9 +1,10 @@
 """Figures that work itself shows, in the text format of Prometheus. Pure, and careful: the text comes from a user's program."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from lattice.core.model.telemetry.windows import figure_of
 
 MAX_SERIES = 100
 MAX_LINE = 4_096
@@ -53,7 +54,7 @@ def _figure(line: str) -> Shown | None:
     words = rest.split()
     if not words or rest[0] not in " \t":
         return None
-    value = _number(words[0])
+    value = figure_of(words[0])
     return None if value is None else Shown(name[0], labels, value)
 
 
@@ -69,11 +70,3 @@ def _pairs(text: str) -> Iterator[tuple[str, str, int]]:
 
 def _unescaped(found: re.Match[str]) -> str:
     return "\n" if found[1] == "n" else found[1]
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

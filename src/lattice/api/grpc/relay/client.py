@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from itertools import count
-from typing import Protocol
 
 import grpc
 import grpc.aio
@@ -13,6 +12,7 @@ import grpc.aio
 from lattice.api.grpc.agents.bulk import Write
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import GOODBYE_WITHIN_S, SessionLost, StreamRefused
+from lattice.api.grpc.forwarding import LeaderPlace
 from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES, WINDOW_BYTES, FrameQueue, check_greeting, greeting
 from lattice.api.grpc.relay.service import BULK_SERVICE
 from lattice.core.model.site.protocols import NoCommonVersion
@@ -194,17 +194,6 @@ class RelayedSession:
         if self._uncredited >= WINDOW_BYTES // 4 and not self._ended.is_set():
             self._relay.queue.put(pb.RelayFrame(link=self.number, taken=self._uncredited))
             self._uncredited = 0
-
-
-class LeaderPlace(Protocol):
-    """Who leads, as this server knows it."""
-
-    @property
-    def leader_name(self) -> str: ...
-
-    def moved(self) -> "asyncio.Future[None]":
-        """Done when the leader changed after this call."""
-        ...
 
 
 class Relaying:

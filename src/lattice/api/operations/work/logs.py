@@ -44,17 +44,7 @@ class LogQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: int | None = None
 
 
-class LogStreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    id: str
-    stream: Literal["stdout", "stderr"] = "stdout"
-    tail: int | None = None
-    node: str = ""
-    run: int | None = None
-    since: str = ""
-    until: str = ""
-    timestamps: bool = False
-    offset: int | None = None
-    limit: int | None = None
+class LogStreamQuery(LogQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     last_event_id: str = ""
 
 

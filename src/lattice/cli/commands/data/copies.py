@@ -1,10 +1,9 @@
 """`lattice data`: data on the hot tier."""
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from lattice.cli.command import Command
+from lattice.cli.command import short_command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, CommandError
 from lattice.cli.output import Column, show_list, structured
@@ -112,18 +111,9 @@ def bar_text(copy: HotCopy) -> str:
     return f"[{'#' * filled}{'.' * (BAR - filled)}] {amounts}{rate}{left}"
 
 
-def _command(
-    fill: Callable[[argparse.ArgumentParser], None],
-    run: Callable[[Options, Context], int],
-    *examples: str,
-    lists: bool = False,
-) -> Command[Options]:
-    return Command(options=Options, fill=fill, run=run, examples=examples, lists=lists)
-
-
-STATUS = _command(fill_nothing, run_status, "lattice data status")
-LIST = _command(
-    fill_list, run_list, "lattice data list", "lattice data list s3://training/imagenet -o wide", lists=True
+STATUS = short_command(Options, fill_nothing, run_status, "lattice data status")
+LIST = short_command(
+    Options, fill_list, run_list, "lattice data list", "lattice data list s3://training/imagenet -o wide", lists=True
 )
-STAGE = _command(fill_stage, run_stage, "lattice data stage s3://training/imagenet")
-EVICT = _command(fill_evict, run_evict, "lattice data evict s3://training/imagenet")
+STAGE = short_command(Options, fill_stage, run_stage, "lattice data stage s3://training/imagenet")
+EVICT = short_command(Options, fill_evict, run_evict, "lattice data evict s3://training/imagenet")

@@ -1,11 +1,11 @@
 """`lattice cache`: the image caches of nodes."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lattice.cli.command import Command
+from lattice.cli.command import short_command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, CommandError, UsageError
 from lattice.cli.input.node_sets import read_names
@@ -221,23 +221,22 @@ def _done_text(count: int, what: str, options: Options) -> str:
     return f"{verb} {options.image or 'all images that were not used'}"
 
 
-def _command(
-    fill: Callable[[argparse.ArgumentParser], None],
-    run: Callable[[Options, Context], int],
-    *examples: str,
-    lists: bool = False,
-) -> Command[Options]:
-    return Command(options=Options, fill=fill, run=run, examples=examples, lists=lists)
-
-
-STATUS = _command(
-    fill_status, run_status, "lattice cache status", "lattice cache status --images --nodes=n[1-4]", lists=True
+STATUS = short_command(
+    Options, fill_status, run_status, "lattice cache status", "lattice cache status --images --nodes=n[1-4]", lists=True
 )
-WARM = _command(
-    fill_warm, run_warm, "lattice cache warm prgenv-gnu/24.11:v1 --group=3", "lattice cache warm pytorch/2.4:v2"
+WARM = short_command(
+    Options,
+    fill_warm,
+    run_warm,
+    "lattice cache warm prgenv-gnu/24.11:v1 --group=3",
+    "lattice cache warm pytorch/2.4:v2",
 )
-EVICT = _command(
-    fill_evict, run_evict, "lattice cache evict prgenv-gnu/24.11:v1 --nodes=n[1-4]", "lattice cache evict --all"
+EVICT = short_command(
+    Options,
+    fill_evict,
+    run_evict,
+    "lattice cache evict prgenv-gnu/24.11:v1 --nodes=n[1-4]",
+    "lattice cache evict --all",
 )
-PIN = _command(fill_pin, run_pin, "lattice cache pin prgenv-gnu/24.11:v1")
-UNPIN = _command(fill_pin, run_unpin, "lattice cache unpin prgenv-gnu/24.11:v1")
+PIN = short_command(Options, fill_pin, run_pin, "lattice cache pin prgenv-gnu/24.11:v1")
+UNPIN = short_command(Options, fill_pin, run_unpin, "lattice cache unpin prgenv-gnu/24.11:v1")

@@ -12,7 +12,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.following import STREAMS, Follower, write_output
+from lattice.cli.following import STREAMS, Followed, Follower, write_output
 from lattice.cli.output import show_line, structured
 from lattice.cli.times import parse_moment
 from lattice.cli.views.log_lines import STAMP, LineBuffer, Pattern, in_order, lines_of
@@ -292,22 +292,18 @@ def _follow(name: str, options: Options, context: Context) -> int:
         else:
             _write(stream, data, options, context)
 
-    follower = Follower(
-        context,
-        name,
-        show,
-        streams=options.streams,
-        tail=options.tail,
-        node=options.node,
-        run=options.run,
-        part=_part(options, context, stamps=options.timestamps),
-    )
+    follower = Follower(context, name, show, _followed(options, context))
     follower.start()
     follower.finish()
     for (node, stream), buffer in buffers.items():
         if (rest := buffer.rest()) and pattern.matches(rest[start:]):
             put(node, stream, 0, rest)
     return OK
+
+
+def _followed(options: Options, context: Context) -> Followed:
+    part = _part(options, context, stamps=options.timestamps)
+    return Followed(options.streams, options.tail, options.node, options.run, part)
 
 
 def _follow_all(options: Options, context: Context) -> int:
@@ -336,16 +332,7 @@ def _follow_many(found: list[Allocation], options: Options, context: Context) ->
             else:
                 _write(chunk.stream, f"{name}: ".encode() + line, options, context)
 
-    ManyFollower(
-        context,
-        found,
-        show,
-        streams=options.streams,
-        tail=options.tail,
-        node=options.node,
-        run=options.run,
-        part=_part(options, context, stamps=options.timestamps),
-    ).follow()
+    ManyFollower(context, found, show, _followed(options, context)).follow()
     return OK
 
 

@@ -8,7 +8,7 @@ from threading import Thread
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.output import show_line
+from lattice.cli.output import printable, show_line
 from lattice_sdk.errors import LatticeError
 from lattice_sdk.models.changes import Event
 from lattice_sdk.models.records import GAP, Allocation
@@ -182,7 +182,7 @@ def _show(event: Event, context: Context) -> None:
     ]
     rest = "  ".join(figure for figure in figures if figure)
     line = f"{event.at or '-'}  {event.id:<10} {event.kind:<10} {event.state:<10} {rest}".rstrip()
-    context.streams.write("".join(char if char.isprintable() else "?" for char in line) + "\n")
+    context.streams.write(printable(line) + "\n")
     context.streams.stdout.flush()
 
 

@@ -9,11 +9,11 @@ import re
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules.node_moves import moved
+from lattice.core.machine.rules.node_moves import moved, not_found
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.admission import MAX_ENROLMENTS, MAX_NAMES, MAX_WAITING, Admission, AdmissionStatus
-from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.settings import setting_value
 
@@ -41,6 +41,12 @@ def refusal(state: State, node: str) -> Rejected | None:
             hint=f"`lattice admin node admit {node}` lets it back in, with new credentials.",
         )
     return None
+
+
+def admitted(state: State, name: str) -> Node | Rejected:
+    """The node that an order names, if there is one and admission does not keep it out."""
+    node = state.nodes.get(name)
+    return not_found(state, name) if node is None else refusal(state, name) or node
 
 
 def arrival(state: State, node: str, at: int) -> Events | Rejected:

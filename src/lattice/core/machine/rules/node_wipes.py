@@ -12,7 +12,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission
-from lattice.core.machine.rules.node_moves import emptied, moved, not_found, then_emptied
+from lattice.core.machine.rules.node_moves import emptied, moved, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
 from lattice.core.model.ids import allocation_id
@@ -72,12 +72,9 @@ def _begun(node: Node, number: int, at: int, *, is_empty: bool) -> Events:
 
 def wipe(state: State, command: cmd.WipeNode, actor: str, at: int) -> Events | Rejected:
     """An operator's order: a first wipe, or another one after a failure."""
-    node = state.nodes.get(command.node)
-    if node is None:
-        return not_found(state, command.node)
-    kept_out = admission.refusal(state, node.id)
-    if kept_out is not None:
-        return kept_out
+    node = admission.admitted(state, command.node)
+    if isinstance(node, Rejected):
+        return node
     if next_node_state(node.state, NodeTrigger.WIPE) is None:
         return Rejected(
             code="conflict",

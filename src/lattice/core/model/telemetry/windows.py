@@ -78,3 +78,12 @@ class Gathering:
             for series, samples in self._samples.items()
             if samples
         }
+
+
+def figure_of(text: str) -> float | None:
+    """A sample as Prometheus writes it; None for what is no number, and for NaN and infinity, of which no window can be made."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -104,12 +104,9 @@ def fail_boot(state: State, command: cmd.FailBoot, actor: str = "") -> Events | 
 
 def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Rejected:
     """Only of nodes that hold no work, and never past a disabling, a drift or a wipe."""
-    node = state.nodes.get(command.node)
-    if node is None:
-        return not_found(state, command.node)
-    kept_out = admission.refusal(state, node.id)
-    if kept_out is not None:
-        return kept_out
+    node = admission.admitted(state, command.node)
+    if isinstance(node, Rejected):
+        return node
     waits_for_wipe = node.state is NodeState.DRAINED and node.wipe is not None
     is_kept_down = node.down_cause in (DownCause.OPERATOR, DownCause.DRIFT)
     if waits_for_wipe or is_kept_down or next_node_state(node.state, NodeTrigger.REBOOT) is None:

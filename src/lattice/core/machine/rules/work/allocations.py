@@ -28,13 +28,20 @@ def cancel(state: State, command: cmd.CancelAllocation, actor: str) -> Events | 
     group = state.groups.get(command.number)
     if group is not None:
         return ranges.cancel_tasks(state, group, ranges.everything(group), actor)
-    found = materialise(state, command.number)
-    if found is None:
-        return _not_found(command.number)
+    found = _live(state, command.number)
+    if isinstance(found, Rejected):
+        return found
     allocation, released = found
-    if allocation.is_terminal:
-        return _conflict(allocation, f"is already {allocation.state}")
     return (*released, *ranges.cancel_one(state, allocation, actor))
+
+
+def _live(state: State, number: int) -> tuple[Allocation, Events] | Rejected:
+    """Work that has not ended, with the events that make it a record of its own."""
+    found = materialise(state, number)
+    if found is None:
+        return _not_found(number)
+    allocation, _ = found
+    return _conflict(allocation, f"is already {allocation.state}") if allocation.is_terminal else found
 
 
 def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
@@ -56,12 +63,10 @@ def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
     group = state.groups.get(command.number)
     if group is not None:
         return ranges.release_tasks(state, group, ranges.everything(group), as_operator=command.as_operator)
-    found = materialise(state, command.number)
-    if found is None:
-        return _not_found(command.number)
+    found = _live(state, command.number)
+    if isinstance(found, Rejected):
+        return found
     allocation, released = found
-    if allocation.is_terminal:
-        return _conflict(allocation, f"is already {allocation.state}")
     if allocation.hold is Hold.NONE:
         return ()
     if allocation.hold is Hold.OPERATOR and not command.as_operator:
