@@ -1,4 +1,4 @@
-"""Entries as they come, for the logs of one process; the one that servers share is told by its store."""
+"""Entries as they come, for the logs of one process. The log that servers share follows its store instead."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
