@@ -124,7 +124,8 @@ class Driver:
         self.settings, self._settings, self._facts = settings, settings, settings.facts
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._images, facts = NodeImages(settings.cache_dir, settings.blobs, settings.cache_bytes), settings.facts
+        facts, blobs = settings.facts, settings.blobs
+        self._images = NodeImages(settings.cache_dir, blobs, settings.cache_bytes, is_root=facts.runs_as_root)
         self._containers = NodeContainers(settings.containers, self._images, settings.state_dir, self._programs)
         self._image_questions = ImageQuestions(self._images.fetcher, self._folders.path, self._post)
         self._doors, self._hooks = self._launch_hooks()
@@ -458,12 +459,8 @@ class Driver:
     # Runs.
 
     @property
-    def can_mount(self) -> bool:
-        return self._shim.can.mounts
-
-    @property
-    def can_confine(self) -> bool:
-        return self._shim.can.limits is not None
+    def shim_can(self) -> ShimMessage:
+        return self._shim.can
 
     @property
     def shim_id(self) -> str:

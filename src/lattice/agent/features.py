@@ -46,6 +46,7 @@ class NodeFeatures:
         return features | self._telemetry.features(has_groups=listing.cgroup) | start_features(own, listing)
 
     def missing(self, listing: ShimMessage, offered: set[str]) -> tuple[MissingFeature, ...]:
-        why_not = {UENV_FEATURE: self._images.why_not(), CONTAINER_FEATURE: self._containers.why_not()}
+        uenv, container = self._images.why_not(listing.mount_problem), self._containers.why_not()
+        why_not = {UENV_FEATURE: uenv, CONTAINER_FEATURE: container}
         why_not[ACCESS_FEATURE] = self._telemetry.access.why_not or NO_GROUPS
         return missing_features(listing, offered, why_not, PMIX_FEATURE)

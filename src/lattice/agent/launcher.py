@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -66,13 +66,8 @@ class Surroundings(Protocol):
         ...
 
     @property
-    def can_mount(self) -> bool:
-        """Whether that shim gives runs a file system of their own."""
-        ...
-
-    @property
-    def can_confine(self) -> bool:
-        """Whether that shim knows the limits of shared work; one that is older would ignore them."""
+    def shim_can(self) -> ShimMessage:
+        """What that shim said of itself; one that is older ignores what it does not know."""
         ...
 
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None: ...
@@ -132,7 +127,7 @@ class Launcher:
         self._programs = programs
         self._agent = agent
         self._post = post
-        hooks.say, hooks.can_mount = self._tell_progress, lambda: agent.can_mount
+        hooks.say, hooks.can_mount = self._tell_progress, lambda: agent.shim_can.mounts
         hooks.copies = self._tell_copies
         self._accounts = AccountCache(settings.policy)
         self._ports = PortChooser()
@@ -164,7 +159,8 @@ class Launcher:
         return ""
 
     def _mount_refusal(self, request: Mapping[str, object]) -> str:
-        if request.get("mounts") and not self._agent.can_mount:
+        shim, mounts = self._agent.shim_can, cast("list[dict[str, object]]", request.get("mounts") or [])
+        if not shim.mounts and not {each["kind"] for each in mounts} <= set(shim.mount_kinds):
             return "the shim of this node cannot mount for a run: it is older than the agent, or not root"
         return ""
 
@@ -255,7 +251,7 @@ class Launcher:
     def _check_shim(self, request: dict[str, object]) -> None:
         """A shim of an earlier release ignores limits that it does not know; it keeps its work, and gets none that needs them."""
         limits = request.get("limits")
-        if not isinstance(limits, dict) or self._agent.can_confine:
+        if not isinstance(limits, dict) or self._agent.shim_can.limits is not None:
             return
         if "cpus" in limits or "rlimits" in limits:
             raise HookFailed(

@@ -125,6 +125,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     limits: tuple[str, ...] | None = None  # controllers that hold runs here; None from a shim of release 0.1.0
     mount_kinds: tuple[str, ...] = ()  # what it can mount there
+    mount_problem: str = ""  # why it, not being root, cannot mount images
     output: str = ""  # the beginning of what a probe wrote
     pid: int = 0
     step: int = 0

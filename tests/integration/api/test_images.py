@@ -9,6 +9,7 @@ from lattice.core.machine.commands import RegisterNode
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.images.references import ImageReference
 from lattice.integrations.directory.registry import DirectoryRegistry
+from lattice.ports.nodes.agents import MissingFeature
 from lattice.ports.site.images import FoundImage, RegistryUnavailable
 from lattice.wire.work.payloads import Work, decode_work
 from tests.conftest import require_program
@@ -225,3 +226,16 @@ true
         assert "add --container-image" in (await world.call("POST", "/slurm/commands", alone)).json()["stderr"]
 
     check()
+
+
+@in_world
+async def test_images_that_no_node_mounts_are_refused_with_the_reason_of_the_nodes(world: World) -> None:
+    for name in ("n1", "n2"):
+        await world.do(RegisterNode(node=name, hardware=Hardware(cpus=4, memory_mb=4096)))
+    world.links.open.add("n1")
+    world.links.missing["n1"] = (MissingFeature(name="uenv", reason="squashfuse is not installed"),)
+    answer = await world.call("POST", "/allocations", {"entrypoint": "true", "uenv": PATH})
+    assert (answer.status, answer.error["code"]) == (422, "infeasible")
+    assert answer.error["message"] == "uenv: no node of this cluster mounts images: squashfuse is not installed"
+    assert "install it on the nodes" in answer.error["hint"]
+    assert not world.state.allocations

@@ -48,7 +48,7 @@ class Mounting:
 class OldShim:
     """An agent whose shim knows no mounts."""
 
-    shim_id, can_mount, can_confine = "1-1", False, False
+    shim_id, shim_can = "1-1", ShimMessage()
 
     def __init__(self) -> None:
         self.fed: list[Stimulus] = []
@@ -73,7 +73,7 @@ class OldShim:
 class SlowShim(OldShim):
     """An agent whose shim answers when it is told to."""
 
-    can_mount = can_confine = True
+    shim_can = ShimMessage(mounts=True, limits=())
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lattice.agent.containers.node import ContainerSettings, NodeContainers
+from lattice.agent.containers.node import NOT_ROOT, ContainerSettings, NodeContainers
 from lattice.agent.images.node import NodeImages
 from lattice.agent.runs.missing import OLD_SHIM, missing_features
 from lattice.agent.shim_client import ShimMessage
@@ -34,10 +34,15 @@ def test_each_feature_that_is_missing_has_its_reason() -> None:
 
 def test_images_and_containers_say_what_is_in_their_way(tmp_path: Path) -> None:
     none = NodeImages(None)
-    assert none.why_not() == "the agent does not run as root, or has no --cache-dir"
+    assert none.why_not() == "the agent has no --cache-dir"
     assert NodeContainers(ContainerSettings(), none, tmp_path, "").why_not() == none.why_not()
     (tmp_path / "file").write_text("")
     broken = NodeImages(tmp_path / "file")
     assert broken.why_not().startswith("the image cache cannot be used")
     some = NodeImages(tmp_path / "cache")
     assert NodeContainers(ContainerSettings(), some, tmp_path, "").why_not() == "no runtime is installed: crun or runc"
+
+
+def test_containers_of_an_agent_that_is_not_root_are_missing_for_that_reason(tmp_path: Path) -> None:
+    images = NodeImages(tmp_path / "cache", is_root=False)
+    assert NodeContainers(ContainerSettings(), images, tmp_path, "").why_not() == NOT_ROOT

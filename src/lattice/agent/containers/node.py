@@ -30,6 +30,7 @@ NAMESPACE = "namespace"  # the shim's word for a file system that was made elsew
 KNOWN_RUNTIMES = ("crun", "runc")
 NEEDED = ("unshare", "setpriv", "mount")
 FOLDER = "container"
+NOT_ROOT = "containers need an agent that runs as root"
 SEARCHED = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 NO_RUNTIME = "none"
 
@@ -71,6 +72,8 @@ class NodeContainers:
     def why_not(self) -> str:
         """Why there are no containers here, as far as it is not for the shim."""
         lacking = [name for name in NEEDED if not shutil.which(name, path=SEARCHED)]
+        if not self._images.is_root:
+            return NOT_ROOT
         if self.fetcher is None:
             return self._images.why_not()
         if not self._settings.runtime:

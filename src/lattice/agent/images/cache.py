@@ -7,11 +7,12 @@
     CACHE/uenv/DIGEST.blob       what has come of an image of a registry so far; the next fetch continues from there
     CACHE/uenv/DIGEST.unpack/    the layers of an OCI image on its way; its digest is that of the manifest
 
-An image is in use while a loop device lies over it; the kernel tells, so that no crash leaves a pin behind. Functions here wait for
-disks and locks and are called in threads.
+An image is in use while a loop device lies over it, or while the process that serves it holds a lock on it; the kernel tells, so that no
+crash leaves a pin behind. Functions here wait for disks and locks and are called in threads.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -217,7 +218,7 @@ class ImageCache:
 
     def in_use(self) -> set[str]:
         """Digests of images that are mounted on this machine now."""
-        digests = set()
+        digests = {path.stem for path in self._folder.glob("*.squashfs") if _is_locked(path)}
         for file in LOOPS.glob("loop*/loop/backing_file"):
             with contextlib.suppress(OSError):
                 backing = Path(file.read_text().strip())
@@ -415,6 +416,21 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process serves it. One that begins just now waits for this look to be over."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno != errno.ENOLCK
+    finally:
+        os.close(fd)
+    return False
 
 
 def _lock(fd: int, is_stopped: Callable[[], bool]) -> None:

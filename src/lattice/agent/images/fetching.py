@@ -35,10 +35,14 @@ class _Fetch:
 
 
 class ImageFetcher:
-    """The threads are its own: however slow a registry or a user's file system is, the rest of the agent does not wait."""
+    """The threads are its own: however slow a registry or a user's file system is, the rest of the agent does not wait.
 
-    def __init__(self, cache: ImageCache, stalled_after_s: float = STALLED_AFTER_S) -> None:
+    `server` is the program that serves images where the agent is not root; empty = the kernel mounts them.
+    """
+
+    def __init__(self, cache: ImageCache, stalled_after_s: float = STALLED_AFTER_S, server: str = "") -> None:
         self.cache = cache
+        self.server = server
         self._stalled_after_s = stalled_after_s
         self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="image")
         self._turns: dict[str, asyncio.Lock] = {}

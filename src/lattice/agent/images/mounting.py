@@ -21,7 +21,7 @@ from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 from lattice.ports.nodes.images import ImageOrder, MountedImage, VariableChange
 
-SQUASHFS = "squashfs"
+SQUASHFS, SQUASHFUSE = "squashfs", "squashfuse"  # the shim's words for the two ways to mount an image
 REPORT = "images.json"  # in the folder of the run
 # Says what has been done to an environment, so that a step launched from inside does not do it again.
 MARKER = "LATTICE_UENV"
@@ -64,7 +64,7 @@ async def add_images(
     )
     try:
         paths = [await fetcher.obtain(image, reader, say) for image in order.images]
-        held = await asyncio.to_thread(_open_all, order, paths)
+        held = await asyncio.to_thread(_open_all, order, paths, is_private=bool(fetcher.server))
     except (WrongDigest, SourceFailed, BlobRefused, BadReference, BadImage) as error:
         hint = f" ({error.hint})" if isinstance(error, BadReference) and error.hint else ""
         raise ImageRefused(f"uenv: {error}{hint}") from error
@@ -73,14 +73,15 @@ async def add_images(
     except FetchStopped:
         raise ImageUnavailable("images: the fetch was stopped") from None
     mounts = cast("list[dict[str, str]]", request.setdefault("mounts", []))
-    mounts += [{"kind": SQUASHFS, "target": each.mount, "source": str(each.path)} for each in held]
+    way = {"kind": SQUASHFUSE, "program": fetcher.server} if fetcher.server else {"kind": SQUASHFS}
+    mounts += [{**way, "target": each.mount, "source": str(each.path)} for each in held]
     try:
         return _apply(order, request, held)
     except BadReference as error:
         raise ImageRefused(f"uenv: {error}{f' ({error.hint})' if error.hint else ''}") from error
 
 
-def _open_all(order: StartOrder, paths: Sequence[Path]) -> list[_Held]:
+def _open_all(order: StartOrder, paths: Sequence[Path], *, is_private: bool) -> list[_Held]:
     held = []
     for image, path in zip(order.images, paths, strict=True):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -93,7 +94,7 @@ def _open_all(order: StartOrder, paths: Sequence[Path]) -> list[_Held]:
         held.append(_Held(image, path, metadata, _mount_of(image, metadata)))
     check_mounts([each.mount for each in held])
     for each in held:
-        check_target(each.mount)
+        check_target(each.mount, is_private=is_private)
     return held
 
 
@@ -155,9 +156,14 @@ def _mark(held: list[_Held], views: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
-def check_target(target: str) -> None:
-    """Raises BadReference for a place where an image could hide what others rely on, or that a user could move meanwhile."""
+def check_target(target: str, *, is_private: bool = False) -> None:
+    """Raises BadReference for a place where an image could hide what others rely on, or that a user could move meanwhile.
+
+    With `is_private` the usual places need not exist: they are made in the run's own view, since nobody but root can make them.
+    """
     if target in USUAL_MOUNTS and not os.path.lexists(target):
+        if is_private:
+            return
         os.mkdir(target, 0o755)
     at = "/"
     for name in target.strip("/").split("/"):

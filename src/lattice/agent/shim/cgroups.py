@@ -29,6 +29,7 @@ from lattice.agent.shim.hierarchies import (
     write_text,
 )
 from lattice.agent.shim.limits import IO_V1, IO_V2, Limits, fill_parent_v1
+from lattice.agent.shim.namespace import View
 from lattice.agent.shim.signals import signal_members
 
 # The folder at the top of the v2 hierarchy below which all nodes of a machine have theirs.
@@ -76,10 +77,10 @@ class Cgroup:
     """One run's group. `twins` are its folders in v1 hierarchies by controller, `held` the controllers whose limits hold it.
 
     `counted` are the controllers that count what it uses, limited or not.
-    `namespace` is a descriptor of the file system that its processes see, -1 = the host's; it is closed with the group.
+    `view` is what its processes see of the file system; it is closed with the group.
     """
 
-    __slots__ = ("counted", "held", "is_split", "max_pids", "namespace", "path", "twins")
+    __slots__ = ("counted", "held", "is_split", "max_pids", "path", "twins", "view")
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class Cgroup:
         self.counted = counted or held
         self.is_split = False
         self.max_pids = 0  # the limit of its processes, where that is known
-        self.namespace = -1
+        self.view = View()
 
     @property
     def folder(self) -> str:
@@ -190,14 +191,12 @@ class Cgroup:
                 return inner
         return ()
 
-    def close_namespace(self) -> None:
-        if self.namespace >= 0:
-            os.close(self.namespace)
-            self.namespace = -1
+    def close_view(self) -> None:
+        self.view.close()
 
     def remove(self) -> bool:
         """True when no folder is left. Never kills."""
-        self.close_namespace()
+        self.close_view()
         gone = [remove_folders(folder) for folder in self.folders]
         return all(gone)
 

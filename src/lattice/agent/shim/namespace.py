@@ -1,5 +1,7 @@
 """A view of the file system that belongs to one run: made before its first process, entered by every process of it.
 
+Here as root; `rootless/` has the way of a shim that is not.
+
 The namespace is made by a child that mounts and ends. A descriptor keeps it alive, so nothing is mounted on the host and nothing has
 to be unmounted: when the descriptor is closed and the last process is gone, the mounts are gone. A child that hangs (on a file server
 that does not answer) is killed and the run is refused. Standard library only: the shim lives on this.
@@ -24,7 +26,9 @@ MS_REC, MS_SLAVE = 16384, 1 << 19
 MAX_MOUNTS = 64
 MAX_SIZE_MB = 1 << 30
 MAKE_WITHIN_S = 5.0
+NS_GET_USERNS = 0xB701
 BIND, TMPFS, SQUASHFS, NAMESPACE, DISK = "bind", "tmpfs", "squashfs", "namespace", "disk"
+SQUASHFUSE = "squashfuse"  # for a shim that is not root
 READ_ONLY, EMPTY = "read_only", "empty"
 KINDS = (BIND, TMPFS, SQUASHFS, NAMESPACE, DISK, READ_ONLY, EMPTY)
 LOOP_CONTROL = "/dev/loop-control"
@@ -42,9 +46,10 @@ class Mount:
     `read_only`: as `bind`, without what is mounted below `source`, and no process can write there.
     With `rights` (uid, gid, groups) the source of a bind is opened as that user: the run sees nothing that these do not show.
     `empty`: a folder that only holds the targets of later mounts, which are made in it.
+    `squashfuse`: as `squashfs`, served by `program`, where this shim is not root.
     `namespace`: alone in its list; all of it was made by others and can be opened at `source`."""
 
-    __slots__ = ("kind", "rights", "size_mb", "source", "target")
+    __slots__ = ("kind", "program", "rights", "size_mb", "source", "target")
 
     def __init__(self, request: object) -> None:
         if not isinstance(request, dict):
@@ -53,7 +58,8 @@ class Mount:
         self.source = _path(request.get("source") or "/", "source")
         self.target = _path(request.get("target"), "target")
         size = request.get("size_mb") or 0
-        if self.kind not in KINDS:
+        self.program = _path(request.get("program"), "program") if self.kind == SQUASHFUSE else b""
+        if self.kind not in (*KINDS, SQUASHFUSE):
             raise ValueError(f"unknown kind of mount: {self.kind!r}")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_SIZE_MB:
             raise ValueError(f"size_mb is not a number of megabytes: {size!r}")
@@ -73,25 +79,42 @@ class Mount:
 
     def _make(self, source: bytes) -> None:
         if self.kind == BIND:
-            _mount(source, self.target, None, MS_BIND | MS_REC, None)
-            _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, None)
+            mount_at(source, self.target, None, MS_BIND | MS_REC, None)
+            mount_at(None, self.target, None, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, None)
         elif self.kind == READ_ONLY:
-            _mount(source, self.target, None, MS_BIND, None)
-            _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, None)
+            mount_at(source, self.target, None, MS_BIND, None)
+            mount_at(None, self.target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, None)
         elif self.kind == EMPTY:
-            _mount(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=0755,size=1m")
+            mount_at(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=0755,size=1m")
         elif self.kind in (SQUASHFS, DISK):
             is_disk = self.kind == DISK
             device, number = _attach(self.source, writable=is_disk)
             try:
                 name = f"/dev/loop{number}".encode()
                 kind, flags = (b"ext4", 0) if is_disk else (b"squashfs", MS_RDONLY)
-                _mount(name, self.target, kind, flags | MS_NOSUID | MS_NODEV, None)
+                mount_at(name, self.target, kind, flags | MS_NOSUID | MS_NODEV, None)
             finally:
                 os.close(device)
         else:
             size = f",size={self.size_mb}m" if self.size_mb else ""
-            _mount(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777{size}".encode())
+            mount_at(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777{size}".encode())
+
+
+class View:
+    """What the processes of a group see of the file system: a descriptor of it, -1 = the host's. With a `keeper` (or -1) its files are
+    served by processes, which end when that descriptor is closed; `pid` is the one above them."""
+
+    __slots__ = ("keeper", "namespace", "pid")
+
+    def __init__(self, namespace: int = -1, keeper: int = -1, pid: int = 0) -> None:
+        self.namespace, self.keeper, self.pid = namespace, keeper, pid
+
+    def close(self) -> None:
+        """Harmless when repeated. Processes that see it go on seeing it, as long as nothing has to be served."""
+        for fd in (self.namespace, self.keeper):
+            if fd >= 0:
+                os.close(fd)
+        self.namespace = self.keeper = -1
 
 
 def mounts_of(request: dict[str, object]) -> list[Mount]:
@@ -131,8 +154,19 @@ def make_namespace(mounts: list[Mount], within_s: float = MAKE_WITHIN_S) -> int:
 
 
 def enter_namespace(fd: int) -> None:
-    """For a process that was just forked and still is root. Raises OSError."""
-    if _libc.setns(fd, CLONE_NEWNS):
+    """For a process that was just forked and still is who the shim is; without root by way of the user namespace that owns this one.
+    Raises OSError."""
+    if os.geteuid() != 0:
+        owner = fcntl.ioctl(fd, NS_GET_USERNS)
+        try:
+            _enter(owner)
+        finally:
+            os.close(owner)
+    _enter(fd)
+
+
+def _enter(fd: int) -> None:
+    if _libc.setns(fd, 0):
         raise OSError(ctypes.get_errno(), "cannot enter the run's file system")
 
 
@@ -145,7 +179,7 @@ def _make_all(mounts: list[Mount], report: int, done: int) -> None:
         if _libc.unshare(CLONE_NEWNS):
             raise OSError(ctypes.get_errno(), "unshare")
         # What the host mounts later appears here as well; what is mounted here stays here.
-        _mount(None, b"/", None, MS_REC | MS_SLAVE, None)
+        mount_at(None, b"/", None, MS_REC | MS_SLAVE, None)
         empty: list[bytes] = []
         for place, mount in enumerate(mounts):  # noqa: B007 - read where one fails
             if any(mount.target.startswith(folder + b"/") for folder in empty):
@@ -206,7 +240,7 @@ def _failure(mounts: list[Mount], said: bytes, within_s: float) -> OSError:
     return OSError(code, f"cannot mount {what}: {os.strerror(code)}")
 
 
-def _mount(source: bytes | None, target: bytes, kind: bytes | None, flags: int, data: bytes | None) -> None:
+def mount_at(source: bytes | None, target: bytes, kind: bytes | None, flags: int, data: bytes | None) -> None:
     if _libc.mount(source, target, kind, ctypes.c_ulong(flags), data):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

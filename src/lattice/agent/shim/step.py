@@ -23,6 +23,7 @@ from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import Journal
 from lattice.agent.shim.launch import Launch, integer
 from lattice.agent.shim.loop import Loop, Timer, boot_now
+from lattice.agent.shim.namespace import View
 from lattice.agent.shim.output import replace_file
 from lattice.agent.shim.pmi.starting import PmiService
 from lattice.agent.shim.terminals.terminal import Terminal
@@ -50,10 +51,10 @@ class StepCgroup(Cgroup):
         }
         super().__init__(f"{parent.path}/{name}", twins, counted=(*twins, *parent.split()))
         self._parent = parent
-        self.namespace = parent.namespace  # the parent's, and closed by it
+        self.view = parent.view  # the parent's, and closed by it
 
-    def close_namespace(self) -> None:
-        self.namespace = -1
+    def close_view(self) -> None:
+        self.view = View()
 
     @property
     def join_files(self) -> tuple[str, ...]:
@@ -73,10 +74,12 @@ class StepCgroup(Cgroup):
 class StepTrees:
     """The same for a shim without cgroups: the process trees of all tasks."""
 
-    __slots__ = ("_trees",)
+    __slots__ = ("_trees", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, view: View) -> None:
+        """`view` is closed by others."""
         self._trees: list[ProcessTree] = []
+        self.view = view
 
     def add(self, tree: ProcessTree) -> None:
         self._trees.append(tree)

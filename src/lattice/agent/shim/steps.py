@@ -30,10 +30,11 @@ from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
-from lattice.agent.shim.namespace import make_namespace, mounts_of
+from lattice.agent.shim.namespace import View, mounts_of
 from lattice.agent.shim.pmi.early import ask_for_pmix
 from lattice.agent.shim.pmi.libraries import LOOK_AFTER_S
 from lattice.agent.shim.pmi.starting import offer_service
+from lattice.agent.shim.rootless.views import make_view
 from lattice.agent.shim.run import Run
 from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, read_report, spawn
 from lattice.agent.shim.step import (
@@ -50,7 +51,7 @@ from lattice.agent.shim.step import (
 )
 from lattice.agent.shim.streams.step_streams import HOLD_S, StepStreams
 from lattice.agent.shim.terminals.terminal import Terminal
-from lattice.agent.shim.tree import MARKER, Forest
+from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
 
@@ -98,7 +99,7 @@ class StepTable:
         self._services: dict[int, Step] = {}  # a step whose service is in here is not over
         # Groups of allocations without a run on this node, with the live steps inside. Made by the first of these, removed with
         # the last: a group with an entry here has at least one step.
-        self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}
+        self._holders: dict[tuple[int, int], tuple[Cgroup | ProcessTree, set[StepKey]]] = {}
 
     # Requests.
 
@@ -140,7 +141,7 @@ class StepTable:
     def groups_of(self, run: tuple[int, int] | None) -> list[tuple[StepKey, Cgroup | StepTrees]]:
         """Of living steps, and as step -1 those that hold them where the run has no script; None = of all runs."""
         steps = [(key, step.group) for key, step in self.live.items() if step.group]
-        holders = [((*key, -1), group) for key, (group, _) in self._holders.items()]
+        holders = [((*key, -1), group) for key, (group, _) in self._holders.items() if isinstance(group, Cgroup)]
         return [each for each in (*holders, *steps) if run in (None, each[0][:2])]
 
     def has_any(self, run: tuple[int, int]) -> bool:
@@ -235,16 +236,13 @@ class StepTable:
     def _make_group(self, key: StepKey, run: Run | None, request: Body) -> StepCgroup | StepTrees:
         """Inside the group of the run, so that its memory limit holds for both; else inside one that the steps share."""
         if isinstance(self._tracker, Forest):
-            return StepTrees()
-        name = f"step-{key[2]}"
-        if run is not None and isinstance(run.group, Cgroup):
-            parent = run.group
-        else:
-            if key[:2] not in self._holders:
-                self._holders[key[:2]] = (self._make_holder(self._tracker, key, request), set())
-            parent, steps = self._holders[key[:2]]
-            steps.add(key)
-        group = StepCgroup(parent, name)
+            return StepTrees(self._view_in_trees(key, run, request))
+        parent = run.group if run is not None else None
+        if not isinstance(parent, Cgroup):
+            parent = self._holder_of(key, request)
+        if not isinstance(parent, Cgroup):
+            raise ValueError("the allocation has no group on this node")
+        group = StepCgroup(parent, f"step-{key[2]}")
         try:
             group.make()
         except OSError:
@@ -296,12 +294,29 @@ class StepTable:
         step.news_pause_s = min(2 * step.news_pause_s, MAX_NEWS_PAUSE_S)
         self._report(step)
 
-    def _make_holder(self, tracker: CgroupRoot, key: StepKey, request: Body) -> Cgroup:
+    def _view_in_trees(self, key: StepKey, run: Run | None, request: Body) -> View:
+        """What the tasks of a step see where there are no groups: what the run sees or, without one, what steps of it share."""
+        if run is not None and run.group is not None:
+            return run.group.view
+        return self._holder_of(key, request).view if request.get("mounts") else View()
+
+    def _holder_of(self, key: StepKey, request: Body) -> Cgroup | ProcessTree:
+        if key[:2] not in self._holders:
+            self._holders[key[:2]] = (self._make_holder(key, request), set())
+        holder, steps = self._holders[key[:2]]
+        steps.add(key)
+        return holder
+
+    def _make_holder(self, key: StepKey, request: Body) -> Cgroup | ProcessTree:
         """What steps share on a node where the allocation runs no script: limits, and what they see of the file system."""
-        holder = tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
+        directory = str(request.get("dir"))
+        holder: Cgroup | ProcessTree
+        if isinstance(self._tracker, Forest):
+            holder = ProcessTree(self._tracker, directory)  # without a process of its own; the forest does not know it
+        else:
+            holder = self._tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
         try:
-            if mounts := mounts_of(request):
-                holder.namespace = make_namespace(mounts)
+            holder.view = make_view(mounts_of(request), directory, self._tracker)
         except (OSError, ValueError):
             self._remove(holder, 10)
             raise
@@ -334,8 +349,8 @@ class StepTable:
         """Fork one task. Our ends of its pipes are in the task as soon as they exist, so that `_close_task` finds all of them."""
         task.launch = launch
         group = step.group
-        if isinstance(group, StepCgroup):
-            task.launch.namespace = group.namespace
+        if group is not None:
+            task.launch.namespace = group.view.namespace
         tree = None
         if isinstance(group, StepTrees) and isinstance(self._tracker, Forest):
             task.launch.env[MARKER.encode()] = os.fsencode(step.directory)
@@ -535,7 +550,7 @@ class StepTable:
                 self._loop.unwatch(fd)
                 os.close(fd)
 
-    def _remove(self, group: Cgroup | StepTrees, tries: int) -> None:
+    def _remove(self, group: Cgroup | StepTrees | ProcessTree, tries: int) -> None:
         if not group.remove() and tries > 0:
             self._loop.call_at(boot_now() + 0.05 * (11 - tries), lambda: self._remove(group, tries - 1))
 

@@ -21,7 +21,6 @@ much as one that got the event. See docs/architecture/agent.md.
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import select
@@ -37,8 +36,9 @@ from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
-from lattice.agent.shim.namespace import KINDS, make_namespace
+from lattice.agent.shim.namespace import BIND
 from lattice.agent.shim.output import RingFile, Stream
+from lattice.agent.shim.rootless.views import make_view, mount_kinds
 from lattice.agent.shim.run import Group, Key, Run, in_words, make_folder
 from lattice.agent.shim.spawn import Inheritance, describe_failure, read_report, spawn
 from lattice.agent.shim.step import StepTrees, figures_of, place_of
@@ -184,13 +184,14 @@ class RunTable:
         return {"ok": True, "phase": run.phase}
 
     def _list(self) -> Body:
+        kinds, problem = mount_kinds(self._tracker)
         return {
             "ok": True,
             "runs": [run.status() for run in self._runs.values()],
             "steps": self._steps.statuses(),
             "cgroup": isinstance(self._tracker, CgroupRoot),
             "memory_limit": self._tracker.can_limit("memory"),
-            "mounts": isinstance(self._tracker, CgroupRoot),
+            "mounts": BIND in kinds,
             "pmi_service": True,
             "pmix_service": True,
             "terminals": True,
@@ -198,7 +199,8 @@ class RunTable:
             "holds": True,
             "memory_policies": can_set(),
             "task_cpus": True,
-            "mount_kinds": list(KINDS) if isinstance(self._tracker, CgroupRoot) else [],
+            "mount_kinds": kinds,
+            "mount_problem": problem,
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),
@@ -262,7 +264,8 @@ class RunTable:
             run.grace_s, run.early = launch.grace_s, launch.early
             run.group = self._make_group(run, launch)
             run.held = run.group.held
-            self._make_namespace(run.group, launch)
+            run.group.view = make_view(launch.mounts, run.directory, self._tracker)
+            launch.namespace = run.group.view.namespace
             if launch.holds:
                 return self._hold(run, launch)
             self._fork(run, launch, run.group)
@@ -293,15 +296,6 @@ class RunTable:
             launch.env[MARKER.encode()] = os.fsencode(run.directory)
             return self._tracker.create(run.directory)
         return self._tracker.create(launch.cgroup or f"alloc-{run.name}", launch.limits)
-
-    @staticmethod
-    def _make_namespace(group: Group, launch: Launch) -> None:
-        """What the run sees of the file system, where that differs from the host's."""
-        if not launch.mounts:
-            return
-        if not isinstance(group, Cgroup):
-            raise OSError(errno.EPERM, "this node cannot mount for a run: its agent is not root")
-        launch.namespace = group.namespace = make_namespace(launch.mounts)
 
     def _fork(self, run: Run, launch: Launch, group: Group) -> None:
         """Fork the copier, then the main process. On a failure nothing stays open that is not watched."""
@@ -510,8 +504,8 @@ class RunTable:
         self._judge(run)
         self._release(run)
         group, run.group = run.group, None
-        if isinstance(group, Cgroup):
-            group.close_namespace()
+        if group is not None:
+            group.close_view()
         run.close()
         run.launch = None
         del self._live[run.key]

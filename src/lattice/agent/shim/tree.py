@@ -17,6 +17,7 @@ import time
 
 from lattice.agent.shim.confinement.usage import Usage
 from lattice.agent.shim.hierarchies import read_bytes
+from lattice.agent.shim.namespace import View
 from lattice.agent.shim.signals import open_pidfds, send_signals, signal_members
 
 MARKER = "LATTICE_RUN_DIR"
@@ -60,9 +61,9 @@ def own_children() -> list[int]:
 
 
 class ProcessTree:
-    """One run's processes."""
+    """One run's processes. `view` is what they see of the file system; it is closed with the run."""
 
-    __slots__ = ("_cpu_s", "_forest", "directory", "main", "session")
+    __slots__ = ("_cpu_s", "_forest", "directory", "main", "session", "view")
 
     held: tuple[str, ...] = ()  # the tree of processes limits nothing
 
@@ -72,6 +73,10 @@ class ProcessTree:
         self.directory = directory
         self.main: int | None = None
         self.session = 0
+        self.view = View()
+
+    def close_view(self) -> None:
+        self.view.close()
 
     @property
     def folder(self) -> str:
@@ -116,6 +121,7 @@ class ProcessTree:
         return Usage(self._cpu_s or None)
 
     def remove(self) -> bool:
+        self.close_view()
         self._forest.forget(self)
         return True
 

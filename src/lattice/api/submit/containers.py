@@ -2,6 +2,7 @@
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
+from lattice.api.submit.lacking import check_any_has
 from lattice.images.containers import (
     NAMED,
     OCI,
@@ -26,7 +27,12 @@ async def resolve_container(context: Context, request: Submission) -> ContainerO
     if not request.image:
         raise BadField("container", "options of a container need an image", hint='give "image"')
     options = request.container
-    _check_runtime(context)
+    await check_any_has(
+        context,
+        CONTAINER_FEATURE,
+        "image: no node of this cluster has a container runtime",
+        "Run it without a container, or ask the operators to install crun on nodes whose agent runs as root.",
+    )
     try:
         reference = parse_container(request.image)
     except BadReference as problem:
@@ -50,15 +56,6 @@ async def resolve_container(context: Context, request: Submission) -> ContainerO
         workdir=workdir,
         no_home=options.no_home,
     )
-
-
-def _check_runtime(context: Context) -> None:
-    if not any(CONTAINER_FEATURE in node.hardware.features for node in context.state.nodes.values()):
-        raise ApiError(
-            "infeasible",
-            "image: no node of this cluster has a container runtime",
-            hint="Run it without a container, or ask the operators to install crun on nodes whose agent runs as root.",
-        )
 
 
 def checked_workdir(path: str) -> str:

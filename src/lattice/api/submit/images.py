@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.submit.containers import resolve_container
+from lattice.api.submit.lacking import check_any_has
 from lattice.core.machine.levels import OLDEST
 from lattice.images.metadata import ImageMetadata, choose_views
 from lattice.images.references import (
@@ -21,7 +22,7 @@ from lattice.images.references import (
 from lattice.ports.nodes.images import ImageOrder
 from lattice.ports.site.images import FoundImage, RegistryError, RegistryUnavailable
 from lattice.wire.text.problems import BadField
-from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, NO_UENV, Images, Submission
+from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, NO_UENV, UENV_FEATURE, Images, Submission
 
 PATH_HINT = "write PATH@sha256:DIGEST; `lattice submit` adds the digest of a file that you can read"
 
@@ -60,6 +61,7 @@ async def resolve_images(context: Context, request: Submission) -> Images:
             raise BadField("view", "a view needs an image", hint="name the image that it belongs to: uenv")
         return Images()
     _check_level(context)
+    await _check_nodes(context)
     orders: list[ImageOrder] = []
     known: list[tuple[str, ImageMetadata | None]] = []
     for field, text in (("uenv", request.uenv), ("tools_uenv", request.tools_uenv)):
@@ -75,6 +77,18 @@ async def resolve_images(context: Context, request: Submission) -> Images:
     except BadReference as problem:
         raise BadField("uenv", str(problem), hint=problem.hint) from None
     return Images(images=tuple(orders), views=views)
+
+
+async def _check_nodes(context: Context) -> None:
+    """A machine without nodes yet refuses nothing."""
+    if context.state.nodes:
+        await check_any_has(
+            context,
+            UENV_FEATURE,
+            "uenv: no node of this cluster mounts images",
+            "An agent that is not root needs squashfuse: install it on the nodes and start their agents again; "
+            "`lattice nodes ID` shows what a node lacks.",
+        )
 
 
 def _check_level(context: Context, what: str = "images need") -> None:

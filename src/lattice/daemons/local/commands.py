@@ -138,9 +138,9 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
         "--memory-mb": str(options.node_memory_mb),
         "--allow-user": current_user(),
         "--object-store": str(layout.objects),
+        "--cache-dir": str(layout.cache),
     }
     if os.geteuid() == 0:
-        arguments["--cache-dir"] = str(layout.cache)
         if hot := hot_tier(layout, options):
             arguments["--data-hot"] = hot
         arguments["--data-config"] = str(layout.node_data)

@@ -57,6 +57,7 @@ from lattice.wire.agents.messages import ready_for_orders
 TMP = Path("/tmp")  # noqa: S108
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DEFAULT_CACHE_DIR = Path("/var/cache/lattice")
+USER_CACHE = "cache"
 DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
 EXIT_USAGE = 2  # invalid options, or another agent uses the state directory; starting it again does not help
@@ -225,7 +226,7 @@ def _add_images(add: Callable[..., argparse.Action]) -> None:
         "--cache-dir",
         type=Path,
         metavar="DIR",
-        help=f"directory of the image cache, for an agent that runs as root (default: {DEFAULT_CACHE_DIR})",
+        help=f"directory of the image cache (default: {DEFAULT_CACHE_DIR}; {USER_CACHE} in --state-dir without root)",
     )
     add(
         "--cache-bytes",
@@ -394,7 +395,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
         blobs=registry_blobs(options.registries),
         cache_bytes=options.cache_bytes,
-        cache_dir=_cache_dir(options.cache_dir, uid),
+        cache_dir=_cache_dir(options.cache_dir, options.state_dir, uid),
         containers=_containers(options.container_runtime, options.oci_hooks_dir, uid),
         hooks=_site_hooks(options),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
@@ -435,13 +436,9 @@ def make_scratch_dir(directory: Path) -> None:
         raise CannotStart(f"cannot use the scratch directory {directory}: {error.strerror}") from error
 
 
-def _cache_dir(directory: Path | None, uid: int) -> Path | None:
-    """None for an agent that cannot mount images. Raises CannotStart."""
-    if uid == 0:
-        return DEFAULT_CACHE_DIR if directory is None else directory.absolute()
-    if directory is not None:
-        raise CannotStart("--cache-dir needs an agent that runs as root")
-    return None
+def _cache_dir(directory: Path | None, state_dir: Path, uid: int) -> Path:
+    """A user's own is beside the state of the agent, which no agent of another node shares."""
+    return (directory or (DEFAULT_CACHE_DIR if uid == 0 else state_dir / USER_CACHE)).absolute()
 
 
 def _site_hooks(options: argparse.Namespace) -> SiteHooks:

@@ -1,5 +1,6 @@
 """The node's images: fetched once, verified, and read only by those who may."""
 
+import fcntl
 import hashlib
 import os
 import threading
@@ -49,6 +50,18 @@ def test_many_who_wait_for_an_image_share_one_fetch(cache: ImageCache, tmp_path:
         waiting = [pool.submit(cache.obtain, image, OWN) for _ in range(8)]
         (tmp_path / "pipe").write_bytes(BYTES)
         assert {each.result().read_bytes() for each in waiting} == {BYTES}
+
+
+def test_an_image_that_a_process_serves_is_in_use_and_stays(cache: ImageCache, tmp_path: Path) -> None:
+    image = order(tmp_path / "image")
+    path = cache.obtain(image, OWN)
+    assert cache.in_use() == set()
+    with open(path, "rb") as served:
+        fcntl.flock(served, fcntl.LOCK_SH)
+        assert cache.in_use() == {image.digest}
+        assert cache.evict(image.digest) == "work uses it"
+    assert cache.in_use() == set()
+    assert cache.evict(image.digest) == ""
 
 
 def test_other_bytes_are_refused_and_nothing_is_left(cache: ImageCache, tmp_path: Path) -> None:

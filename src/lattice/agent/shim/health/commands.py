@@ -42,7 +42,7 @@ class ProbeGroup(Cgroup):
     def join_files(self) -> tuple[str, ...]:
         return self._parent.join_files
 
-    def close_namespace(self) -> None:
+    def close_view(self) -> None:
         """The parent's."""
 
 

@@ -1,0 +1,178 @@
+"""A shim that is not root shows a run its images: in a user namespace, by squashfuse, and without a trace afterwards."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.image_files import MOUNT, make_greeter
+from tests.integration.agent.shim_process import ShimProcess, alive, wait_for
+from tests.integration.agent.test_shim_steps import about, request, step_end, written
+from tests.rootless import USER, keepers_of, require_rootless_images, servers_of
+
+pytestmark = pytest.mark.root
+
+Mounts = list[dict[str, str]]
+
+
+@pytest.fixture
+def program() -> str:
+    return require_rootless_images()
+
+
+@pytest.fixture
+def shim(make_shim: Callable[..., ShimProcess]) -> ShimProcess:
+    return make_shim(uid=USER, cgroup=False)
+
+
+@pytest.fixture
+def mounts(program: str, shim: ShimProcess) -> Mounts:
+    image = shim.dir / "greeter.squashfs"
+    make_greeter(image)
+    return [{"kind": "squashfuse", "program": program, "source": str(image), "target": MOUNT}]
+
+
+def wait_for_nothing(shim: ShimProcess) -> None:
+    wait_for(lambda: not servers_of(shim.dir), "squashfuse to end")
+    wait_for(lambda: shim.process.poll() is not None or not keepers_of(shim.process.pid), "the keeper to end")
+
+
+def start(shim: ShimProcess, number: int, script: str, mounts: Mounts) -> Any:  # noqa: ANN401 - a message
+    agent = shim.connect()
+    answer = agent.ask("start", **shim.request(number, "sh", "-c", script), mounts=mounts)
+    assert answer["ok"], answer
+    return agent
+
+
+def test_run_sees_its_image_read_only_as_itself_and_the_host_sees_none(shim: ShimProcess, mounts: Mounts) -> None:
+    script = (
+        f"id -u; id -g; grep ' {MOUNT} ' /proc/self/mounts | cut -d' ' -f2-4 | cut -d, -f1-3; GREETING=you {MOUNT}/bin/greet; "
+        f"grep CapEff /proc/self/status; touch {MOUNT}/x 2>&1 | grep -o 'Read-only file system'"
+    )
+    agent = start(shim, 1, script, mounts)
+    assert agent.ended(1)["cause"] == "exit"
+    assert shim.output(1).splitlines() == [
+        str(USER),
+        str(USER),
+        f"{MOUNT} fuse.squashfuse ro,nosuid,nodev",
+        "hello from you",
+        "CapEff:\t0000000000000000",
+        "Read-only file system",
+    ]
+    assert not os.path.ismount(MOUNT)
+    wait_for_nothing(shim)
+
+
+def test_mount_point_that_the_host_lacks_is_made_for_the_run_and_all_else_is_as_on_the_host(
+    shim: ShimProcess, mounts: Mounts
+) -> None:
+    target = f"/lattice-test-{os.getpid()}"
+    top = f"ls -A / | grep -vx {target[1:]}; readlink /bin /proc/self/cwd; stat -c %d:%i /usr /etc/passwd /dev/null; touch /x"
+    agent = start(shim, 1, f"{top}; echo kept > own; {target}/bin/greet", [{**mounts[0], "target": target}])
+    agent.ended(1)
+    agent = start(shim, 2, f"{top}; echo hello from", [])
+    agent.ended(2)
+    assert shim.output(1) == shim.output(2)
+    assert (shim.scratch / "own").read_text() == "kept\n"
+    assert not Path(target).exists()
+    wait_for_nothing(shim)
+
+
+def test_steps_share_the_file_system_of_the_run(shim: ShimProcess, mounts: Mounts) -> None:
+    agent = start(shim, 1, "readlink /proc/self/ns/mnt; exec sleep 300", mounts)
+    fields = request(shim, 1, "sh", "-c", f"readlink /proc/self/ns/mnt; GREETING=step {MOUNT}/bin/greet", tasks=2)
+    assert agent.ask("launch_step", **fields)["ok"]
+    assert [task["exit_code"] for task in step_end(agent, 1)["tasks"]] == [0, 0]
+    wait_for(lambda: shim.output(1), "the run to say where it is")
+    assert written(fields) == {rank: f"{shim.output(1)}hello from step\n".encode() for rank in range(2)}
+    assert len(servers_of(shim.dir)) == 1
+    agent.ask("stop", number=1, run=1, grace_s=0.0, why="cancelled")
+    agent.ended(1)
+    wait_for_nothing(shim)
+
+
+def test_steps_without_a_run_bring_the_image_along_and_share_it(shim: ShimProcess, mounts: Mounts) -> None:
+    agent = shim.connect()
+    script = "readlink /proc/self/ns/mnt; read line; greet"
+    path = {"PATH": f"{MOUNT}/bin:/usr/bin:/bin", "GREETING": "step"}
+    both = [request(shim, 1, "sh", "-c", script, step=step, env=path, has_input=True) for step in (0, 1)]
+    for fields in both:
+        answer = agent.ask("launch_step", **fields, mounts=mounts)
+        assert answer["ok"], answer
+    assert len(servers_of(shim.dir)) == 1
+    for fields in both:
+        agent.ask("feed_step", **about(fields), offset=0, data="Cg==", eof=True)
+        step_end(agent, 1, fields["step"])
+    first, second = (written(fields)[0] for fields in both)
+    assert first == second
+    assert first.endswith(b"hello from step\n")
+    wait_for_nothing(shim)
+
+
+def test_nothing_outlives_a_shim_that_was_killed(shim: ShimProcess, mounts: Mounts) -> None:
+    start(shim, 1, "echo $$ > pid; exec sleep 300", mounts)
+    pid, (keeper,), (server,) = shim.written_pid("pid"), keepers_of(shim.process.pid), servers_of(shim.dir)
+    shim.kill()
+    wait_for(lambda: not alive(keeper) and not alive(server), "keeper and squashfuse to die with the shim")
+    shim.restart()
+    shim.connect()
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize("moment", ["keeper", "server"])
+def test_run_whose_image_is_gone_reads_errors_and_ends_as_any_other(
+    shim: ShimProcess, mounts: Mounts, moment: str
+) -> None:
+    script = f"echo $$ > pid; read line < {shim.dir}/go; {MOUNT}/bin/greet; echo $?"
+    os.mkfifo(shim.dir / "go")
+    agent = start(shim, 1, script, mounts)
+    shim.written_pid("pid")
+    found = keepers_of(shim.process.pid) if moment == "keeper" else servers_of(shim.dir)
+    (pid,), victims = found, [*keepers_of(shim.process.pid), *servers_of(shim.dir)]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not any(alive(each) for each in victims), "the other to follow")
+    (shim.dir / "go").write_text("\n")
+    assert agent.ended(1)["cause"] == "exit"
+    assert shim.output(1) == "126\n"
+    assert "Transport endpoint is not connected" in shim.output(1, "stderr")
+
+
+def test_image_that_cannot_be_served_is_refused_with_its_reason(shim: ShimProcess, mounts: Mounts) -> None:
+    agent = shim.connect()
+    broken = shim.dir / "broken.squashfs"
+    broken.write_bytes(b"no image" * 1000)
+    for number, (change, message) in enumerate(
+        [
+            ({"source": str(broken)}, f"cannot mount {MOUNT}: "),
+            ({"source": "/no/such"}, f"cannot mount {MOUNT}: No such file or directory"),
+            ({"program": "/no/such"}, f"cannot mount {MOUNT}: /no/such: No such file or directory"),
+            ({"program": "/bin/true"}, f"cannot mount {MOUNT}: Transport endpoint is not connected"),
+            ({"target": "/opt/no/such"}, "cannot mount the run's file system: No such file or directory"),
+            ({"kind": "tmpfs"}, "this node cannot mount for a run: its agent is not root"),
+        ],
+        start=1,
+    ):
+        answer = agent.ask("start", **shim.request(number, "true"), mounts=[{**mounts[0], **change}])
+        assert not answer["ok"]
+        assert answer["error"].startswith(message), answer
+    assert len(agent.ask("list")["runs"]) == 6
+    wait_for_nothing(shim)
+
+
+def test_two_images_are_served_until_the_run_ends(shim: ShimProcess, mounts: Mounts) -> None:
+    second = shim.dir / "second.squashfs"
+    shutil.copy(mounts[0]["source"], second)
+    both = [*mounts, {**mounts[0], "source": str(second), "target": "/user-tools"}]
+    agent = start(shim, 1, "cmp /user-tools/bin/greet /user-environment/bin/greet && echo same", both)
+    agent.ended(1)
+    assert shim.output(1) == "same\n"
+    wait_for_nothing(shim)
+
+
+def test_shim_says_what_it_mounts_or_why_not(shim: ShimProcess, program: str) -> None:
+    listing = shim.connect().ask("list")
+    assert (listing["mounts"], listing["mount_kinds"], listing["mount_problem"]) == (False, ["squashfuse"], "")
