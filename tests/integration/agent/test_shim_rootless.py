@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from tests.rootless import USER, keepers_of, require_rootless_images, servers_of
 pytestmark = pytest.mark.root
 
 Mounts = list[dict[str, str]]
+# In a namespace below which there may be no other.
+CONFINED = """
+echo 0 >/proc/sys/user/max_user_namespaces
+exec {python} -S -c 'from lattice.agent.shim.rootless.userns import why_not; print(why_not())'
+"""
 
 
 @pytest.fixture
@@ -176,3 +182,13 @@ def test_two_images_are_served_until_the_run_ends(shim: ShimProcess, mounts: Mou
 def test_shim_says_what_it_mounts_or_why_not(shim: ShimProcess, program: str) -> None:
     listing = shim.connect().ask("list")
     assert (listing["mounts"], listing["mount_kinds"], listing["mount_problem"]) == (False, ["squashfuse"], "")
+
+
+def test_shim_says_so_where_users_may_make_no_namespaces(shim: ShimProcess, program: str) -> None:
+    assert program
+    as_user = ["unshare", "-U", "--map-current-user", "--keep-caps", "sh", "-c", CONFINED.format(python=shim.python)]
+    told = subprocess.run(
+        as_user, user=USER, group=USER, extra_groups=[], env={"PYTHONPATH": str(shim.dir / "copy"), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.startswith("users may not make user namespaces here (No space left on device)"), told.stdout
