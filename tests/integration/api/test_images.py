@@ -237,5 +237,5 @@ async def test_images_that_no_node_mounts_are_refused_with_the_reason_of_the_nod
     answer = await world.call("POST", "/allocations", {"entrypoint": "true", "uenv": PATH})
     assert (answer.status, answer.error["code"]) == (422, "infeasible")
     assert answer.error["message"] == "uenv: no node of this cluster mounts images: squashfuse is not installed"
-    assert "install it on the nodes" in answer.error["hint"]
+    assert "install squashfuse on nodes" in answer.error["hint"]
     assert not world.state.allocations

@@ -159,7 +159,7 @@ def _mark(held: list[_Held], views: tuple[str, ...]) -> str:
 def check_target(target: str, *, is_private: bool = False) -> None:
     """Raises BadReference for a place where an image could hide what others rely on, or that a user could move meanwhile.
 
-    With `is_private` the usual places need not exist: they are made in the run's own view, since nobody but root can make them.
+    With `is_private` the usual places need not exist: they are made in the run's own view, since only root can make them on the host.
     """
     if target in USUAL_MOUNTS and not os.path.lexists(target):
         if is_private:

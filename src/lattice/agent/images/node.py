@@ -17,7 +17,7 @@ LOOP_CONTROL = Path("/dev/loop-control")
 SERVERS = ("squashfuse_ll", "squashfuse")  # the first keeps what it has read in the kernel
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"
 OLD_LIBRARY = b"libfuse.so.2"  # cannot serve what is mounted already
-NO_SERVER = "squashfuse is not installed, which mounts images where the agent is not root"
+NO_SERVER = "squashfuse is not installed, which mounts images where the agent does not run as root"
 OLD_SERVER = "its squashfuse uses libfuse 2, and version 3.3 or later is needed"
 NO_KERNEL = "the kernel has no squashfs or no loop devices"
 

@@ -31,7 +31,7 @@ async def resolve_container(context: Context, request: Submission) -> ContainerO
         context,
         CONTAINER_FEATURE,
         "image: no node of this cluster has a container runtime",
-        "Run it without a container, or ask the operators to install crun on nodes whose agent runs as root.",
+        "run it without a container, or ask the operators to install crun on nodes whose agent runs as root",
     )
     try:
         reference = parse_container(request.image)

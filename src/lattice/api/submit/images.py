@@ -61,7 +61,6 @@ async def resolve_images(context: Context, request: Submission) -> Images:
             raise BadField("view", "a view needs an image", hint="name the image that it belongs to: uenv")
         return Images()
     _check_level(context)
-    await _check_nodes(context)
     orders: list[ImageOrder] = []
     known: list[tuple[str, ImageMetadata | None]] = []
     for field, text in (("uenv", request.uenv), ("tools_uenv", request.tools_uenv)):
@@ -76,6 +75,7 @@ async def resolve_images(context: Context, request: Submission) -> Images:
         )
     except BadReference as problem:
         raise BadField("uenv", str(problem), hint=problem.hint) from None
+    await _check_nodes(context)
     return Images(images=tuple(orders), views=views)
 
 
@@ -86,8 +86,8 @@ async def _check_nodes(context: Context) -> None:
             context,
             UENV_FEATURE,
             "uenv: no node of this cluster mounts images",
-            "An agent that is not root needs squashfuse: install it on the nodes and start their agents again; "
-            "`lattice nodes ID` shows what a node lacks.",
+            "install squashfuse on nodes whose agent does not run as root and restart their agents; "
+            "`lattice nodes ID` shows what a node lacks",
         )
 
 

@@ -18,7 +18,8 @@ async def check_any_has(context: Context, feature: str, message: str, hint: str)
         return
     told = await asyncio.gather(*(_reason(context, node, feature) for node in islice(sorted(nodes), ASKED)))
     reasons = dict.fromkeys(reason for reason in told if reason)
-    raise ApiError("infeasible", f"{message}: {'; '.join(reasons)}" if reasons else message, hint=hint)
+    message = f"{message}: {'; '.join(reasons)}" if reasons else message
+    raise ApiError("infeasible", message, requested=f"features={feature}", hint=hint)
 
 
 async def _reason(context: Context, node: str, feature: str) -> str:
