@@ -110,7 +110,7 @@ class View:
         self.namespace, self.keeper, self.pid = namespace, keeper, pid
 
     def close(self) -> None:
-        """Harmless when repeated. Processes that see it go on seeing it, as long as nothing has to be served."""
+        """Harmless when repeated. Processes inside keep it, but files that have to be served are gone."""
         for fd in (self.namespace, self.keeper):
             if fd >= 0:
                 os.close(fd)

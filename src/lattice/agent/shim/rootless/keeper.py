@@ -3,8 +3,8 @@
     shim ── keeper (a fork, in the run's user and mount namespaces) ── squashfuse, one for each image
 
 The keeper lives as long as the shim holds the other end of a pipe. The kernel kills it with the shim, and each squashfuse with the
-keeper, so that whoever dies first leaves nothing: no process, and with the last one no mount. The image is locked (flock, shared) by
-whoever serves it, which tells the cache that it is in use. squashfuse gets a file system that is mounted already, as a descriptor
+keeper, so that the death of any of them leaves nothing: no process, and with the last one no mount. The image is locked (flock, shared) by
+the process that serves it, which tells the cache that it is in use. squashfuse gets a file system that is mounted already, as a descriptor
 (`/dev/fd/N`, libfuse 3.3), and needs no rights for that: exec takes away those that the keeper has.
 """
 
@@ -165,7 +165,8 @@ def _serve(mount: Mount, mark: str, keeper: int, image: int, device: int, said: 
             os.set_inheritable(fd, True)
         unblock_signals()
         words = [mount.program, b"-f", mount.source, b"/dev/fd/%d" % device]
-        os.execve(mount.program, words, {b"PATH": b"/usr/bin:/bin", MARKER.encode(): os.fsencode(mark)})  # noqa: S606 - its job
+        environment = {b"PATH": b"/usr/bin:/bin", MARKER.encode(): os.fsencode(mark)}
+        os.execve(mount.program, words, environment)  # noqa: S606 - a path that the agent found
     except OSError as error:
         os.write(2, f"{os.fsdecode(mount.program)}: {error.strerror}".encode())
     finally:

@@ -63,7 +63,7 @@ def enter_own() -> None:
 
 
 def mount_fuse(target: bytes, kind: bytes) -> int:
-    """A FUSE file system that nobody serves yet, read-only; the descriptor to serve it by. Raises Refused."""
+    """A FUSE file system that no process serves yet, read-only; the descriptor to serve it by. Raises Refused."""
     try:
         device = os.open(FUSE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
