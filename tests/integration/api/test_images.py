@@ -9,7 +9,7 @@ from lattice.core.machine.commands import RegisterNode
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.images.references import ImageReference
 from lattice.integrations.directory.registry import DirectoryRegistry
-from lattice.ports.nodes.agents import MissingFeature
+from lattice.ports.nodes.measures import MissingFeature
 from lattice.ports.site.images import FoundImage, RegistryUnavailable
 from lattice.wire.work.payloads import Work, decode_work
 from tests.conftest import require_program
