@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic, sleep
+
+from msgspec import Struct
 
 DEFAULT_RETRY_FOR_S = 60.0
 NOTE_AFTER_S = 1.0
@@ -20,8 +21,7 @@ def jitter() -> float:
     return 0.5 + os.urandom(1)[0] / 510
 
 
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How long one call may be retried; `note` is called once a second has passed."""
 
     retry_for_s: float = DEFAULT_RETRY_FOR_S

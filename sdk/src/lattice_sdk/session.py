@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -44,8 +43,7 @@ STATUS_OF_CODE = {
 NAME_UNKNOWN = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to ask; `path` is absolute and encoded."""
 
     method: str

@@ -3,10 +3,10 @@
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.models.changes import Event

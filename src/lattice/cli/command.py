@@ -2,8 +2,9 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from lattice.cli.context import Context, Process
 
@@ -17,8 +18,7 @@ def takes_nothing(_parser: argparse.ArgumentParser) -> None:
     """For commands that have no options of their own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command(Generic[O]):
+class Command(Struct, Generic[O], frozen=True, kw_only=True):
     """`options` is a dataclass with a default for everything that may be left out.
 
     `fill` adds arguments whose destinations are fields of `options`. `complete` may add values to
@@ -34,11 +34,11 @@ class Command(Generic[O]):
     run: Callable[[O, Context], int]
     examples: tuple[str, ...]
     fill: Callable[[argparse.ArgumentParser], None] = takes_nothing
-    complete: Completer | None = field(default=None)
+    complete: Completer | None = None
     takes_tail: bool = False
     takes_rest: bool = False
     dashed: frozenset[str] = frozenset()
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str] = {}
     has_vcluster: bool = False
     lists: bool = False
 

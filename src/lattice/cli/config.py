@@ -2,7 +2,8 @@
 of the site, then the cluster on this machine."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABLE, CommandError, UsageError
 from lattice.cli.flags import FORMATS, Flags
@@ -14,8 +15,7 @@ from lattice_sdk.token_cache import TokenCache, cache_path
 from lattice_sdk.transport import SAYS_YES
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A cluster's address, what to identify oneself with, and who said so."""
 
     api_url: str
@@ -24,8 +24,7 @@ class Place:
     token_file: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """The outcome: defaults for submissions, output, and how to find the cluster."""
 
     flags: Flags

@@ -1,15 +1,15 @@
 """The flags that every command accepts, before or after its name."""
 
 import argparse
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 FORMATS = ("table", "wide", "json", "yaml")
 LONGEST_RETRY_S = 86400.0
 GLOBAL_FLAGS = "global flags"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flags:
+class Flags(Struct, frozen=True, kw_only=True):
     """None = not given."""
 
     output: str | None = None

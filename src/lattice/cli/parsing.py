@@ -5,15 +5,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 from lattice.cli.command import Command, Values
 from lattice.cli.context import Process
 from lattice.cli.errors import UsageError
 from lattice.cli.flags import GLOBAL_FLAGS, WITH_VALUE, WITHOUT_VALUE, Flags, add_flags
 from lattice.cli.registry import COMMANDS, Branch, Leaf
-
-R = TypeVar("R")
 
 EXIT_CODES = """\
 exit codes:
@@ -315,7 +313,8 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
         values["rest"] = rest
     if command.complete is not None:
         values = command.complete(values, parser, process)
-    return _record(command.options, values), _record(Flags, values)
+    options = _chosen(values, [field.name for field in fields(command.options)])
+    return command.options(**options), Flags(**_chosen(values, Flags.__struct_fields__))
 
 
 def _dashed(command: Command[Any]) -> frozenset[str]:
@@ -333,8 +332,7 @@ def _dashes_joined(arguments: list[str], flags: frozenset[str]) -> list[str]:
     return joined
 
 
-def _record(kind: type[R], values: Values) -> R:
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in names}
-    )
+def _chosen(values: Values, names: Sequence[str]) -> Values:
+    """Of the values those with these names, as a record keeps them."""
+    known = {name: values[name] for name in names if name in values}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}

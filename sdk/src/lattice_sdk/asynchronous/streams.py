@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lattice_sdk.asynchronous.session import AsyncSession
 from lattice_sdk.asynchronous.transport import AsyncAnswer

@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import CommandError, UsageError, describe, exit_code
@@ -109,7 +110,7 @@ def run_quietly(words: Sequence[str], context: Context) -> tuple[int, str]:
 def _inherited(given: Flags, outer: Flags) -> Flags:
     """What was not said is as it was said to `lattice tui`."""
     unsaid = Flags()
-    names = [field.name for field in fields(Flags) if getattr(given, field.name) == getattr(unsaid, field.name)]
+    names = [name for name in Flags.__struct_fields__ if getattr(given, name) == getattr(unsaid, name)]
     return replace(given, **{name: getattr(outer, name) for name in names if name not in ("output", "quiet")})
 
 

@@ -1,8 +1,10 @@
 """`lattice tui`: the cluster on a screen of the terminal."""
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
+
+from msgspec.structs import replace
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context

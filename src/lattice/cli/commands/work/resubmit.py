@@ -13,7 +13,7 @@ from lattice.cli.input.again import again
 from lattice.cli.input.submission import SubmitOptions
 
 OWN = frozenset({"id", "failed", "wait", "dry_run", "request_id"})
-ABOUT_THE_PROGRAM = frozenset(Flags.__dataclass_fields__)
+ABOUT_THE_PROGRAM = frozenset(Flags.__struct_fields__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ NOT_YET = (
     "--pmi",
 )
 JOINED = ("depends_on", "constraint", "data_mount", "env", "expose", "mount", "notify_to", "stage_out", "tag")
-NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
+NOT_IN_SCRIPTS = frozenset(Flags.__struct_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
     "request_id",
