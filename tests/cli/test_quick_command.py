@@ -315,7 +315,9 @@ def test_a_killed_forwarder_ends_the_command_and_not_the_work(quick: Quick) -> N
         started.kill()
         until(lambda: not children(interpreter), "the child goes on")
     newest = quick.cluster.get("/allocations?limit=1")["items"][0]
-    assert newest["state"] == "Running"
+    # What it writes may be here before the report of its node that it runs.
+    quick.cluster.wait_state(newest["id"], "Running", "Completed", "Failed", "Cancelled")
+    assert quick.cluster.allocation(newest["id"])["state"] == "Running"
 
 
 def is_gone(pid: int) -> bool:
