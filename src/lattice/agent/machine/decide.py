@@ -17,13 +17,8 @@ import msgspec
 
 from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out, strangers
 from lattice.agent.machine.probes import addressed
-from lattice.agent.machine.reports import (
-    closing_report,
-    ended_report,
-    restarting_report,
-    running_report,
-    with_former_use,
-)
+from lattice.agent.machine.reports import present_phase, present_report, refusal, with_former_use
+from lattice.agent.machine.requests import pass_on_requests, pause_asked, signal_asked, update_asked
 from lattice.agent.machine.restarts import Again, again, given_up
 from lattice.agent.machine.retention import pruned
 from lattice.agent.machine.state import (
@@ -41,9 +36,7 @@ from lattice.agent.machine.state import (
     LaunchRun,
     LeaveInstance,
     OutputSettled,
-    PauseRun,
     ProbeFailed,
-    RenewToken,
     Run,
     RunCleared,
     RunEnded,
@@ -51,18 +44,15 @@ from lattice.agent.machine.state import (
     RunStarted,
     SendConfirmed,
     SendRegister,
-    SendReport,
     SettleOutput,
     ShimLost,
     ShimReady,
-    SignalRun,
     StartShim,
     StepsCleared,
     Stimulus,
     StopRequest,
     StopRun,
     Tick,
-    UpdateRun,
     WatchInstance,
     Welcomed,
 )
@@ -103,15 +93,15 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
         case StopOrder():
             return _stop_asked(state, stimulus)
         case UpdateOrder():
-            return _update_asked(state, stimulus)
+            return update_asked(state, stimulus)
         case SignalRunOrder(key=key, signal=signal, to=to):
-            return _signal_asked(state, key, signal, to)
+            return signal_asked(state, key, signal, to)
         case FinishOrder(key=key, exit_code=exit_code):
             run = state.runs.get(key)
             is_running = run is not None and run.phase is Phase.RUNNING
             return [FinishRun(key=key, exit_code=exit_code)] if is_running else []
         case PauseOrder(key=key, paused=is_paused):
-            return _pause_asked(state, key, is_paused=is_paused)
+            return pause_asked(state, key, is_paused=is_paused)
         case Acknowledged():
             return _acknowledged(state, stimulus)
         case RunStarted(key=key, started_boot_s=started_boot_s, ports=ports):
@@ -173,7 +163,7 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
     instructions: Instructions = [*sort_out(state, valid)]
     for run in list(state.runs.values()):
         if run.key not in state.stale:
-            instructions += _report(state, run.key)
+            instructions += present_report(state, run.key)
     # Results of a run that was given up must not take the place of those of its successor.
     unwanted = [run.key for run in state.runs.values() if run.launched and not run.settled and run.key not in valid]
     instructions += [AbandonOutput(key=key) for key in unwanted]
@@ -204,10 +194,10 @@ def _start_asked(state: AgentState, order: StartOrder) -> Instructions:
     known = state.find(key)
     if known is not None:
         is_next = known.instance < order.instance
-        return instructions + _make_room(state, known, order) if is_next else _present_phase(state, known)
+        return instructions + _make_room(state, known, order) if is_next else present_phase(state, known)
     highest = state.highest.get(key.number, 0)
     if key.run <= highest:
-        return _refuse(key, EndCause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
+        return refusal(key, EndCause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
     for older in [r for r in state.runs.values() if r.key.number == key.number]:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopRequest(0.0, "superseded"))
@@ -252,7 +242,7 @@ def _run_cleared(state: AgentState, key: RunKey) -> Instructions:
     run = state.runs.get(key)
     if run is None or run.is_cleared:
         return []
-    _change(state, key, is_cleared=True)
+    state.change(key, is_cleared=True)
     return _launch(state, key.number)
 
 
@@ -281,7 +271,7 @@ def _launch(state: AgentState, number: int) -> Instructions:
         return []
     del state.waiting[number]
     state.live[number] = order.key
-    _change(state, order.key, launched=True)
+    state.change(order.key, launched=True)
     return [LaunchRun(order=order)]
 
 
@@ -294,10 +284,10 @@ def _stop_asked(state: AgentState, order: StopOrder) -> Instructions:
     if run is None:
         return _bury(state, order)
     if run.instance < order.instance:
-        return _refuse(key, EndCause.STOPPED, f"stopped before it was started ({stop.why})", order.instance)
+        return refusal(key, EndCause.STOPPED, f"stopped before it was started ({stop.why})", order.instance)
     abandoned: Instructions = [AbandonOutput(key=key)] if order.abandon and key in state.runs else []
     if run.phase is Phase.ENDED:
-        return abandoned + _present_phase(state, run)
+        return abandoned + present_phase(state, run)
     return abandoned + _stop(state, key, stop)
 
 
@@ -305,7 +295,7 @@ def _bury(state: AgentState, order: StopOrder) -> Instructions:
     """A stop that came before its start: a tombstone makes the late start harmless."""
     key, message = order.key, f"stopped before it was started ({order.why})"
     if key.run <= state.highest.get(key.number, 0):
-        return _refuse(key, EndCause.STOPPED, message, order.instance)
+        return refusal(key, EndCause.STOPPED, message, order.instance)
     state.highest[key.number] = key.run
     state.runs[key] = Run(
         key=key,
@@ -316,7 +306,7 @@ def _bury(state: AgentState, order: StopOrder) -> Instructions:
         submission=order.submission,
         instance=order.instance,
     )
-    return _report(state, key)
+    return present_report(state, key)
 
 
 def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
@@ -327,56 +317,19 @@ def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
         if run.last is not None:
             # It has run before: its output is settled as that of any other.
             end = msgspec.structs.replace(run.last, cause=EndCause.STOPPED, message=f"stopped: {stop.why}", cpu_s=0.0)
-            _change(state, key, launched=True)
+            state.change(key, launched=True)
         return _run_ended(state, key, end)
     if run.phase is Phase.STARTING:
         # A shim that has begun the launch ends it: it may wait for a named pipe or a file server for ever.
         # One that was not asked yet knows nothing of the run; `_run_started` repeats the stop.
-        _change(state, key, stop=_sooner(run.stop, stop))
+        state.change(key, stop=_sooner(run.stop, stop))
         return [StopRun(key=key, grace_s=stop.grace_s, why=stop.why)]
-    _change(state, key, phase=Phase.STOPPING, stop=_sooner(run.stop, stop))
+    state.change(key, phase=Phase.STOPPING, stop=_sooner(run.stop, stop))
     return [StopRun(key=key, grace_s=stop.grace_s, why=stop.why)]
 
 
 def _sooner(old: StopRequest | None, new: StopRequest) -> StopRequest:
     return new if old is None or new.grace_s < old.grace_s else old
-
-
-def _update_asked(state: AgentState, asked: UpdateOrder) -> Instructions:
-    key = asked.key
-    run = state.runs.get(key)
-    if run is None or run.phase is Phase.ENDED:
-        return []
-    if not run.launched:
-        order = state.waiting[key.number]
-        token = asked.token or order.token
-        state.waiting[key.number] = msgspec.structs.replace(order, walltime_s=asked.walltime_s, token=token)
-        return []
-    _change(state, key, walltime_s=asked.walltime_s)
-    if run.phase is Phase.STARTING:
-        _change(state, key, token=asked.token or run.token)
-        return []
-    update = UpdateRun(key=key, walltime_s=asked.walltime_s)
-    return [update, RenewToken(key=key, token=asked.token)] if asked.token else [update]
-
-
-def _signal_asked(state: AgentState, key: RunKey, signal: int, to: str) -> Instructions:
-    """For what runs now; a run that has not begun or has ended does not hear it. Nodes without a run may have steps."""
-    run = state.find(key)
-    if run is not None and run.phase not in (Phase.RUNNING, Phase.STOPPING):
-        return []
-    return [SignalRun(key=key, signal=signal, to=to)]
-
-
-def _pause_asked(state: AgentState, key: RunKey, *, is_paused: bool) -> Instructions:
-    run = state.find(key)
-    if run is not None:
-        if run.phase is Phase.ENDED:
-            return []
-        _change(state, key, is_paused=is_paused)
-        if run.phase is Phase.STARTING:
-            return []
-    return [PauseRun(key=key, is_paused=is_paused)]
 
 
 def _acknowledged(state: AgentState, heard: Acknowledged) -> Instructions:
@@ -385,7 +338,7 @@ def _acknowledged(state: AgentState, heard: Acknowledged) -> Instructions:
     if run is None or seq <= run.acknowledged_seq or heard.instance != run.instance:
         return []
     if run.phase is not Phase.ENDED or seq < run.ended_seq or not run.settled:
-        _change(state, key, acknowledged_seq=min(seq, run.running_seq))
+        state.change(key, acknowledged_seq=min(seq, run.running_seq))
         return []
     del state.runs[key]
     state.kept[key] = msgspec.structs.replace(run, acknowledged_seq=seq, kept_since_s=state.wall_s)
@@ -400,9 +353,9 @@ def _run_started(
     if run is None or run.phase is not Phase.STARTING:
         return []
     ports = ports or run.ports
-    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports, probe_failure="")
+    state.change(key, phase=Phase.RUNNING, started_boot_s=started_boot_s, ports=ports, probe_failure="")
     watch: Instructions = [WatchInstance(order=addressed(run.order, ports))] if run.order is not None else []
-    return _report(state, key) + watch + _pass_on_requests(state, key)
+    return present_report(state, key) + watch + pass_on_requests(state, key)
 
 
 def _probe_failed(state: AgentState, failed: ProbeFailed) -> Instructions:
@@ -410,25 +363,8 @@ def _probe_failed(state: AgentState, failed: ProbeFailed) -> Instructions:
     run = state.runs.get(failed.key)
     if run is None or run.order is None or run.phase is not Phase.RUNNING or run.attempt != failed.attempt:
         return []
-    _change(state, run.key, probe_failure=failed.message)
+    state.change(run.key, probe_failure=failed.message)
     return [StopRun(key=run.key, grace_s=run.order.grace_s, why=probe_failed(failed.message))]
-
-
-def _pass_on_requests(state: AgentState, key: RunKey) -> Instructions:
-    """What was asked while the shim could not hear it."""
-    run = state.runs[key]
-    instructions: Instructions = []
-    if run.walltime_s is not None:
-        instructions.append(UpdateRun(key=key, walltime_s=run.walltime_s))
-    if run.is_paused:
-        instructions.append(PauseRun(key=key, is_paused=True))
-    if run.token:
-        _change(state, key, token="")
-        instructions.append(RenewToken(key=key, token=run.token))
-    if run.stop is not None:
-        _change(state, key, phase=Phase.STOPPING)
-        instructions.append(StopRun(key=key, grace_s=run.stop.grace_s, why=run.stop.why))
-    return instructions
 
 
 def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
@@ -445,14 +381,14 @@ def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
         if following is not None:
             return left + _rest(state, run, end, following)
         end = given_up(run.order, end)
-    _change(state, key, phase=Phase.ENDED, end=end, settled=not run.launched)
+    state.change(key, phase=Phase.ENDED, end=end, settled=not run.launched)
     if state.live.get(key.number) == key:
         del state.live[key.number]
     instructions: Instructions
     if key in state.stale and is_former(state, run):
         instructions = [purge(state, key)]
     else:
-        instructions = [SettleOutput(key=key)] if run.launched else _report(state, key)
+        instructions = [SettleOutput(key=key)] if run.launched else present_report(state, key)
     return left + instructions + _launch(state, key.number) + _confirm(state)
 
 
@@ -461,8 +397,7 @@ def _rest(state: AgentState, run: Run, end: End, following: Again) -> Instructio
     key = run.key
     if state.live.get(key.number) == key:
         del state.live[key.number]
-    _change(
-        state,
+    state.change(
         key,
         phase=Phase.STARTING,
         launched=False,
@@ -474,7 +409,7 @@ def _rest(state: AgentState, run: Run, end: End, following: Again) -> Instructio
         started_boot_s=0.0,
     )
     state.waiting[key.number] = following.order
-    return [ClearRun(key=key, has_started=bool(run.started_boot_s)), *_report(state, key)]
+    return [ClearRun(key=key, has_started=bool(run.started_boot_s)), *present_report(state, key)]
 
 
 def _output_settled(state: AgentState, settled: OutputSettled) -> Instructions:
@@ -485,8 +420,8 @@ def _output_settled(state: AgentState, settled: OutputSettled) -> Instructions:
     if settled.problem:
         message = "; ".join(part for part in (end.message, settled.problem) if part)
         end = msgspec.structs.replace(end, message=message)
-    _change(state, settled.key, settled=True, end=end, stored_bytes=settled.stored_bytes)
-    return _report(state, settled.key)
+    state.change(settled.key, settled=True, end=end, stored_bytes=settled.stored_bytes)
+    return present_report(state, settled.key)
 
 
 def _shim_ready(state: AgentState, ready: ShimReady) -> Instructions:
@@ -524,7 +459,7 @@ def _found_alive(state: AgentState, key: RunKey, started_boot_s: float) -> Instr
         return []
     if run.phase is Phase.STARTING:
         return _run_started(state, key, started_boot_s)
-    return _pass_on_requests(state, key)
+    return pass_on_requests(state, key)
 
 
 def _tick(state: AgentState, tick: Tick) -> Instructions:
@@ -537,7 +472,7 @@ def _tick(state: AgentState, tick: Tick) -> Instructions:
     if state.welcomed:
         for run in list(state.runs.values()):
             if tick.now_s - run.sent_s >= REPEAT_AFTER_S:
-                instructions += _report(state, run.key)
+                instructions += present_report(state, run.key)
     return instructions + pruned(state)
 
 
@@ -557,44 +492,3 @@ def _fence(state: AgentState) -> Instructions:
         if run.fence and run.phase is not Phase.ENDED and run.stop is None:
             instructions += _stop(state, run.key, StopRequest(0.0, "fenced"))
     return instructions
-
-
-def _present_phase(state: AgentState, run: Run) -> Instructions:
-    """The answer to a repeated request: how the run stands now."""
-    if run.key in state.runs:
-        return _report(state, run.key, is_asked=True)
-    return [] if run.end is None else [SendReport(report=ended_report(run.key, run.end, run))]
-
-
-def _refuse(key: RunKey, cause: EndCause, message: str, instance: int = 0) -> Instructions:
-    told = ended_report(key, End(cause=cause, message=message))
-    return [SendReport(report=msgspec.structs.replace(told, instance=instance))]
-
-
-def _report(state: AgentState, key: RunKey, *, is_asked: bool = False) -> Instructions:
-    """The report of the present phase, if there is a server to hear it and it did not acknowledge it yet."""
-    run = state.runs[key]
-    if not state.welcomed or is_former(state, run):
-        return []
-    match run.phase:
-        case Phase.STARTING | Phase.RESTARTING:
-            if not run.is_resting or run.last is None or run.acknowledged_seq >= run.running_seq - 1:
-                return []
-            report = SendReport(report=restarting_report(run, run.last))
-        case Phase.RUNNING | Phase.STOPPING:
-            if run.acknowledged_seq >= run.running_seq and not is_asked:
-                return []
-            report = SendReport(report=running_report(run), started_boot_s=run.started_boot_s)
-        case Phase.ENDED:
-            closing = closing_report(run)
-            if closing is None:
-                return []
-            report = closing
-        case _:
-            assert_never(run.phase)
-    _change(state, key, sent_s=state.now_s)
-    return [report]
-
-
-def _change(state: AgentState, key: RunKey, **changes: object) -> None:
-    state.runs[key] = msgspec.structs.replace(state.runs[key], **changes)

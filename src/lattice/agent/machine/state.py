@@ -102,25 +102,31 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class AgentState:
-    """The agent's memory. `runs` are open (their end was not acknowledged), `kept` are over; `highest` has the numbers of both."""
+    """The agent's memory. `decide.step`, and what it is made of, alone changes it; `recovery.recall` makes it."""
 
-    retention: Retention = field(default_factory=Retention)
+    retention: Retention = field(default_factory=Retention)  # fixed
+    # A run is in one of the two: open until its end was acknowledged, then kept for readers, oldest first, until it is pruned.
     runs: dict[RunKey, Run] = field(default_factory=dict)
     kept: dict[RunKey, Run] = field(default_factory=dict)
-    kept_bytes: int = 0
+    kept_bytes: int = 0  # always the sum over `kept`
+    # By number of the allocation. An order waits for its launch, or a run may have processes: at most one of each, and a launch moves
+    # the number from the first to the second. A newer run waits there until the older one is gone from `live`.
     waiting: dict[int, StartOrder] = field(default_factory=dict)
     live: dict[int, RunKey] = field(default_factory=dict)
-    highest: dict[int, int] = field(default_factory=dict)
-    shim_up: bool = False
-    welcomed: bool = False
-    session_to_confirm: int | None = None
-    stale: frozenset[RunKey] = frozenset()
-    has_stale_steps: bool = False
+    highest: dict[int, int] = field(default_factory=dict)  # the highest run known, open or kept; lower ones are refused
+    shim_up: bool = False  # its list was compared with `runs`; without it nothing is launched and nothing confirmed
+    # The session. A stream that ends takes all of it back.
+    welcomed: bool = False  # reports are sent now; those of before are sent again
+    session_to_confirm: int | None = None  # until Confirmed is sent, which is once
+    stale: frozenset[RunKey] = frozenset()  # runs that the server did not name: each is ended before Confirmed is sent
+    has_stale_steps: bool = False  # the same of steps, which the driver of steps ends
+    # As the last server said; kept while there is none, and over a restart of the agent.
     heartbeat_interval_s: float = 0.0
     down_after_s: float = 0.0
+    # The time of the last tick: since boot for limits, the other one for what is kept.
     now_s: float = 0.0
     wall_s: float = 0.0
-    epoch: int = 0  # the newest history of the cluster that was served, 0 = none yet
+    epoch: int = 0  # the newest history of the cluster that was served, 0 = none yet; only rises
 
     @property
     def unfinished(self) -> int:
@@ -129,6 +135,10 @@ class AgentState:
 
     def find(self, key: RunKey) -> Run | None:
         return self.runs.get(key) or self.kept.get(key)
+
+    def change(self, key: RunKey, **changes: object) -> None:
+        """Of an open run, which is replaced as a whole."""
+        self.runs[key] = msgspec.structs.replace(self.runs[key], **changes)
 
 
 # Stimuli: what happened.
