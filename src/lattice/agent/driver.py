@@ -15,6 +15,7 @@ from typing import assert_never
 import msgspec
 
 from lattice.agent import messages
+from lattice.agent.at_hand import AtHandTeller
 from lattice.agent.checkpoints import watching
 from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.checks.builtins import Surroundings
@@ -130,6 +131,7 @@ class Driver:
         self._image_questions = ImageQuestions(self._images.fetcher, self._folders.path, self._post)
         self._doors, self._hooks = self._launch_hooks()
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
+        self._at_hand = AtHandTeller(self._images.fetcher, self._devices, self.holds_devices, self._post)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._launcher = Launcher(
             settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self, post=self._post
@@ -173,13 +175,18 @@ class Driver:
         self.telemetry = self._measure()
         self._features = NodeFeatures(settings, self._images, self._containers, self.telemetry)
         self._instances = InstanceWatch(self._bulk, self.ask_shim, self._post, self.feed, self._spawn, boot_now)
+        self._checks = self._look_after()
+
+    def _look_after(self) -> CheckRunner:
+        """The checks of this node."""
+        known = self._settings
         surroundings = Surroundings(
-            state_dir=settings.state_dir,
-            declared_gpus=facts.gpus,
+            state_dir=known.state_dir,
+            declared_gpus=known.facts.gpus,
             inventory=lambda: self.keeper.inventory,
             fingerprint=lambda: self.keeper.fingerprint,
         )
-        self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
+        return CheckRunner(known.checks, surroundings, known.facts.node_id, self._post)
 
     def _launch_hooks(self) -> tuple[Doors, HookRunner]:
         doors = Doors(self._settings.state_dir, lambda key, port: self._bulk.listens(key, port))
@@ -209,6 +216,7 @@ class Driver:
         self._spawn(self._uploads.watch())
         self._spawn(StepUploads(self._uploads.sink, self.settings.facts.node_id, self._steps.folders).watch())
         self._checks.start()
+        self._spawn(self._at_hand.run())
         await self._doors.recall(self._live_runs())
         self._spawn(sweep_kept(self._settings.scratch_dir, self._facts.node_id))
         _log.info("agent ready, %d open runs", len(self.state.runs))
@@ -397,6 +405,7 @@ class Driver:
         stimulus = stimulus_of(message)
         self._launcher.go(stimulus)
         self.telemetry.heard(message)
+        self._at_hand.heard(message)
         if isinstance(stimulus, Welcomed):
             greeting = stimulus.greeting
             check_history(self.state, greeting, self.feed)
@@ -451,6 +460,7 @@ class Driver:
 
     def _report(self, told: SendReport) -> None:
         message = messages.report(told, boot_now())
+        self._at_hand.look()
         if self._outbox is not None and told.report.phase is Phase.RUNNING:
             self._outbox.post_soon(message)
         else:

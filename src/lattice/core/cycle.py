@@ -95,6 +95,10 @@ class Cycle:
         self.remember(made)
         return made
 
+    def with_images(self) -> tuple[int, ...]:
+        """Numbers of all in the queue that bring images."""
+        return self._columns.with_images()
+
     def remember(self, made: Plan) -> None:
         """Keeps what the plan promised, so that the next one can hold to it."""
         self._promised = {kept.number: kept for kept in made.reservations}

@@ -62,6 +62,7 @@ class Outlook(Struct, frozen=True, kw_only=True):
     predicted_nodes: tuple[str, ...] = ()
     starts_now: bool = False
     candidates: Candidates | None = None  # of a prediction; else `candidates` has them
+    images: str = ""  # on how many nodes its images are; empty where it brings none, or that is not known
 
 
 class Prediction(Struct, frozen=True):

@@ -15,6 +15,7 @@ from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.server import build_server
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.nodes.at_hand import NodesAtHand
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.session_table import SessionTable
@@ -25,6 +26,7 @@ from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.steps.wireup import WireUp
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
+from lattice.control.work.wanted_images import WantedImages
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
@@ -69,6 +71,7 @@ class Rig:
         self.replica = LogReplica(log=MemoryLog(), archive=SqliteArchive(None), snapshots=None, clock=clock)
         self.links = AgentLinkTable()
         self.observations = Observations()
+        self.at_hand = NodesAtHand()
         self._timings = (timeout_s, grace_s, retry_s)
         self._collecting = collecting
         self._clock = clock
@@ -86,7 +89,7 @@ class Rig:
         await make_defaults(self.replica, Defaults())
         timeout_s, grace_s, retry_s = self._timings
         clock, replica, links = self._clock, self.replica, self.links
-        self.scheduling = Scheduling(replica, self.observations, clock, SchedulingSettings())
+        self.scheduling = self._scheduling()
         self.dispatch = Dispatch(
             replica, links, clock, DispatchSettings(retry_s=retry_s, grace_s=1.0), lambda allocation: "token"
         )
@@ -114,6 +117,7 @@ class Rig:
             collectors=self.collectors,
             health=HealthRegistry(replica, links, clock),
             inventories=self.inventories,
+            known_at_hand=self.at_hand,
             on_opened=self._opened,
         )
         self.watch = NodeWatch(replica, links, self.observations, clock, timers)
@@ -136,6 +140,17 @@ class Rig:
             del server, service, self.service
             gc.collect()
             await asyncio.sleep(0.01)
+
+    def _scheduling(self) -> Scheduling:
+        wanted = WantedImages(self.replica, self.at_hand.having, self.at_hand.has_images)
+        return Scheduling(
+            self.replica,
+            self.observations,
+            self._clock,
+            SchedulingSettings(),
+            wanted_images=wanted.of,
+            gpu_sets=self.at_hand.gpu_sets,
+        )
 
     def _opened(self, node: str) -> None:
         self.dispatch.node_opened(node)

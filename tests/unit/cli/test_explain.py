@@ -42,9 +42,11 @@ def test_an_explanation_in_full(api: FakeApi, cli: Cli) -> None:
 def test_whom_it_could_preempt_and_what_holds_it_back_are_shown(api: FakeApi, cli: Cli) -> None:
     preemption = {"could_take": 0, "protected": {"young": 1}, "text": "it may preempt none of 1 running"}
     penalty = {"factor": 0.55, "text": "soft quota penalty: tenant physics has used 36.0 of 40 GPU-hours"}
-    api.on("GET", "/allocations/a17/explanation", {**WAITING, "preemption": preemption, "penalty": penalty})
+    more = {"preemption": preemption, "penalty": penalty, "images": "in the cache of 2 of 3 suitable nodes"}
+    api.on("GET", "/allocations/a17/explanation", {**WAITING, **more})
     lines = cli("explain", "a17").lines
     assert "Preemption:       it may preempt none of 1 running" in lines
+    assert "Images:           in the cache of 2 of 3 suitable nodes" in lines
     assert "Budget:           soft quota penalty: tenant physics has used 36.0 of 40 GPU-hours" in lines
     api.on("GET", "/allocations/a17", allocation(state="Pending", nodes=[], started_at=None))
     assert "soft quota penalty" in cli("status", "a17", "--verbose").out

@@ -7,8 +7,10 @@ from lattice.core.model.nodes.gpus import (
     GpuDevice,
     GpuLink,
     GpuLinkType,
+    GpuSet,
     GpuTopology,
     GpuVendor,
+    best_sets,
     choose_gpus,
     intra_node_fitness,
 )
@@ -97,3 +99,22 @@ def test_fitness_is_the_slowest_link_against_the_fastest() -> None:
 def test_what_contradicts_itself_is_named(text: str, problem: str) -> None:
     found = msgspec.json.decode(text, type=GpuTopology).problem()
     assert (problem in found) if problem else not found
+
+
+def test_free_gpus_are_worth_what_the_best_set_of_each_size_is() -> None:
+    topology = node(4, (0, 1), nics={1: "hsn0", 2: "hsn1", 3: "hsn1"})
+    assert best_sets(topology, frozenset(range(4))) == (
+        GpuSet(near=1, nics=1),
+        GpuSet(gbps=NVLINK, near=1, nics=1),
+        GpuSet(gbps=PCIE, near=3, nics=2),
+        GpuSet(gbps=PCIE, near=3, nics=2),
+    )
+    assert best_sets(topology, frozenset({0, 2})) == (GpuSet(near=1, nics=1), GpuSet(gbps=PCIE, near=1, nics=1))
+    assert best_sets(topology, frozenset()) == ()
+    assert best_sets(GpuTopology(), frozenset(range(17))) == (), "too many to be worked out"
+
+
+def test_the_slowest_link_counts_most_and_then_the_network() -> None:
+    near = [GpuSet(gbps=450, near=2, nics=1), GpuSet(gbps=450, near=2, nics=2)]
+    far = [GpuSet(gbps=450), GpuSet(gbps=64, near=2)]
+    assert sorted([*far, *near], key=lambda each: each.order) == [*near, *far]

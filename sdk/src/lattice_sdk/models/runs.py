@@ -285,6 +285,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     standing: Standing | UnsetType = UNSET  # of work that runs
     penalty: Penalty | UnsetType = UNSET  # of work that waits, where soft quotas hold it back
     predictions: list[Prediction] | UnsetType = UNSET  # of work that waits
+    images: str | UnsetType = (
+        UNSET  # of work that waits and brings images, where nodes have some of them: on how many they are
+    )
 
 
 class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

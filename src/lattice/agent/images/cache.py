@@ -16,6 +16,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import string
 import threading
@@ -42,6 +43,7 @@ DEFAULT_MIN_FREE = 1 << 30
 SHARE_OF_DISK = 0.8
 EVICT_TRIES, EVICT_PAUSE_S = 25, 0.02  # half a second
 HELD_S = 300.0  # between the fetch and the mount of an image nothing else shows that it is needed
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 MIN_DIGITS = 8  # of a digest that names an image
 UNPACKING = ".unpack"
 COMING = ".blob"
@@ -215,6 +217,22 @@ class ImageCache:
                 entry = self._entry(path.stem)
                 found[path.stem] = entry or Entry(reference="", size=path.stat().st_size, used_s=path.stat().st_mtime)
         return found
+
+    def changed_ns(self) -> int:
+        """When something came or went last, as the file system dates it. Raises OSError."""
+        return self._folder.stat().st_mtime_ns
+
+    def newest(self, most: int) -> list[str]:
+        """Digests of images that are there, at most this many: those that were used last. Raises OSError."""
+        found = [path.stem for path in self._folder.glob("*.squashfs") if _DIGEST.fullmatch(path.stem)]
+        return found if len(found) <= most else sorted(found, key=self._used_ns, reverse=True)[:most]
+
+    def _used_ns(self, digest: str) -> int:
+        """It is written whenever the image is used."""
+        try:
+            return (self._folder / f"{digest}.json").stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def in_use(self) -> set[str]:
         """Digests of images that are mounted on this machine now."""

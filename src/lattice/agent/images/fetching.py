@@ -48,6 +48,7 @@ class ImageFetcher:
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, _Fetch] = {}
         self._waiting: dict[str, int] = {}
+        self.on_settled: Callable[[], None] = lambda: None  # called when an image came, or could not be fetched
 
     async def obtain(self, image: ImageOrder, reader: Reader, say: Say = lambda _: True) -> Path:
         """The image's file. `say` hears every other second how far it is, and may end it. Raises what `ImageCache.obtain` does."""
@@ -96,6 +97,7 @@ class ImageFetcher:
             fetch.stopped.set()
             self._running.pop(image.digest, None)
             work.cancel()
+            self.on_settled()
 
     def _tell(self, image: ImageOrder, say: Say) -> None:
         fetch = self._running.get(image.digest)

@@ -169,6 +169,14 @@ class DeviceTable:
             return ()
         return choose_cpus(self._topology.memory, free, order.cpus, gpus, self._cores)
 
+    def free_gpus(self, is_alive: Callable[[RunKey], bool]) -> frozenset[int]:
+        """Those that no living run has."""
+        return self._gpus.difference(*(held.gpus or () for key, held in self._held.items() if is_alive(key)))
+
+    @property
+    def gpu_topology(self) -> GpuTopology:
+        return self._topology.gpus
+
     @property
     def gpu_count(self) -> int:
         return len(self._gpus)

@@ -27,6 +27,7 @@ def explanation_pairs(why: Explanation, now: float) -> list[tuple[str, str]]:
         ("Moved", moved_text(why, now) if why.predicted_start else ""),
         ("Predicted nodes", _nodes(why)),
         ("Preemption", _preemption(why, now)),
+        ("Images", "" if why.images is UNSET else why.images),
         ("Score", _total(why)),
         ("Budget", "" if why.penalty is UNSET else why.penalty.text),
     ]

@@ -8,13 +8,14 @@ never reach the log; only the return of a Degraded node does.
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.control.collectors.tree import CollectorTree
 from lattice.control.nodes.admission import credentials_refusal
+from lattice.control.nodes.at_hand import NodesAtHand
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.session_table import SessionTable
@@ -26,6 +27,7 @@ from lattice.core.machine.commands import ConfirmNode, EndPart, Envelope, LosePa
 from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.nodes.admission import AdmissionStatus
+from lattice.core.model.nodes.at_hand import AtHand
 from lattice.core.model.nodes.health import HealthReport, clean_text
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
@@ -82,6 +84,7 @@ class AgentSessions:
     on_copies: Callable[[str, RunKey], None] = lambda node, key: None
     on_checkpoint: Callable[[str, CheckpointReport], None] = lambda node, report: None
     figures: ReportedFigures | None = None
+    known_at_hand: NodesAtHand = field(default_factory=NodesAtHand)
     on_alerts: Callable[[str, list[NodeAlert]], None] = lambda node, alerts: None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
 
@@ -100,6 +103,7 @@ class AgentSessions:
         self.observations.leave(node)
         self.collectors.closed(node)
         self.health.begin(node)
+        self.known_at_hand.forget(node)
         known_as = self.replica.state.nodes.get(node)
         if known_as is not None and known_as.boot_id != registration.boot_id:
             self.inventories.forget(node)
@@ -261,6 +265,10 @@ class AgentSessions:
         self.figures.take(node, replace(figures, runs=own))
         if figures.alerts:
             self.on_alerts(node, [each for each in figures.alerts if each.key is None or each.key.number in held])
+
+    def at_hand(self, node: str, session: int, told: AtHand) -> None:
+        if self.table.current(node, session) is not None:
+            self.known_at_hand.take(node, told)
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -17,6 +17,7 @@ from lattice.control.loop import Alarm, keep_turning, rest_by_load
 from lattice.control.services.replacing import Replacing
 from lattice.control.settings import seconds_setting
 from lattice.control.work.predictions import Predictions
+from lattice.control.work.wanted_images import NOTHING_WANTED, Wanted
 from lattice.core.cycle import Cycle, commands
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import (
@@ -51,6 +52,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.model.capacity.standing import Candidates
+from lattice.core.model.nodes.at_hand import NO_SETS, GpuSets
 from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
@@ -140,6 +142,8 @@ class Scheduling:
         congestion: Callable[[], float | None] = lambda: None,
         storage_gbps: Callable[[], Mapping[int, float]] = dict,
         gpu_use: Callable[[], Mapping[int, float]] = dict,
+        wanted_images: Callable[[Iterable[int]], Wanted] = lambda numbers: NOTHING_WANTED,
+        gpu_sets: Callable[[], GpuSets] = lambda: NO_SETS,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -155,6 +159,8 @@ class Scheduling:
         self._congestion = congestion
         self._storage_gbps = storage_gbps
         self._gpu_use = gpu_use
+        self._wanted_images = wanted_images
+        self._gpu_sets = gpu_sets
         self._cycle = Cycle()
         self._replacing = Replacing()
         self._alarm = Alarm()
@@ -298,7 +304,7 @@ class Scheduling:
                 yield record.group
 
     def _signals(self, now: int) -> Signals:
-        known = self._standing()
+        known, wanted = self._standing(), self._wanted_images(self._cycle.with_images())
         return Signals(
             energy_price=self._energy_price(now),
             congestion=self._congestion(),
@@ -311,6 +317,9 @@ class Scheduling:
             data_readiness=self._data_readiness(),
             checkpoint_minutes=self._checkpoint_minutes(),
             budgets=self._budgets(),
+            images=wanted.images,
+            cached=wanted.cached,
+            gpu_sets=self._gpu_sets(),
         )
 
     def _limits_storage(self) -> bool:
@@ -416,4 +425,5 @@ def _outlook(explanation: Explanation) -> Outlook:
         ahead=explanation.rank,
         predicted_start=explanation.predicted_start,
         predicted_nodes=explanation.predicted_nodes,
+        images=explanation.images,
     )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from lattice.core.model.nodes.at_hand import NO_SETS, GpuSets
 from lattice.core.model.nodes.fitness import GpuFitness
 from lattice.core.model.site.budgets import Remaining
 
@@ -15,6 +16,8 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_GPU: Mapping[tuple[str, int], GpuFitness] = MappingProxyType({})
 _NO_NUMBER: Mapping[int, float] = MappingProxyType({})
 _NO_TENANT: Mapping[str, Remaining] = MappingProxyType({})
+_NO_IMAGE: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+_NO_CACHE: Mapping[int, frozenset[str]] = MappingProxyType({})
 _NO_VCLUSTER: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
@@ -31,6 +34,9 @@ class Signals(Struct, frozen=True, kw_only=True):
     fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
     drifted: frozenset[str] = frozenset()  # differ from their baseline: used only where others do not suffice
     budgets: Mapping[str, Remaining] = _NO_TENANT  # by tenant: what an accounting system says, which beats the ledger
+    images: Mapping[int, tuple[int, ...]] = _NO_IMAGE  # of work that waits, by number: keys of its images
+    cached: Mapping[int, frozenset[str]] = _NO_CACHE  # by key of such an image: nodes that have it
+    gpu_sets: GpuSets = NO_SETS  # what the best set of one, two and up to all free GPUs of a node is worth
     excluded: Mapping[str, frozenset[str]] = _NO_VCLUSTER  # by vCluster: nodes it may not use, for their configuration
 
 

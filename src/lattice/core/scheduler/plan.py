@@ -313,7 +313,7 @@ class _Pass:
         for each in self._snapshot.startable(row):
             if each in placed:
                 continue
-            rows = self._borrowing.nodes_for(vcluster, shape, demand)
+            rows = self._borrowing.nodes_for(vcluster, row, shape, demand)
             if rows is None:
                 return False
             if number in self._progress.reservations:
@@ -463,7 +463,7 @@ class _Pass:
             return None
         left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)
         if left is not None and left < most:
-            rows = limit_new_nodes(self._room, demand, rows, shape.tenant, left)
+            rows = limit_new_nodes(self._room, demand, rows, shape.tenant, left, row)
             if len(rows) < demand.least:
                 self._stop_at_limit(row, self._headroom.node_refusal(shape))
                 return None
@@ -479,11 +479,11 @@ class _Pass:
 
     def _within_sums(self, row: int, shape: Shape, demand: Demand, rows: Rows, want: int) -> Rows | None:
         """The nodes chosen, fewer where the sums of the whole machine leave no more; None when they leave too few."""
-        chosen = choose_nodes(self._room, demand, rows, want)
+        chosen = choose_nodes(self._room, demand, rows, want, row)
         end = shape.end_if_started(self._now)
         shortage = self._room.shortage(demand, chosen, end)
         if shortage is not None and want > demand.least:
-            chosen = choose_nodes(self._room, demand, rows, demand.least)
+            chosen = choose_nodes(self._room, demand, rows, demand.least, row)
             shortage = self._room.shortage(demand, chosen, end)
         if shortage is None:
             return chosen

@@ -44,7 +44,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why an allocation or a group still waits. `rank` = how many of its vCluster are ahead of it.
 
-    `scores` has each factor by name and "total". `penalty` = what soft quotas multiply the score by, and why. `predicted_nodes` are those on which it would start at `predicted_start`.
+    `scores` has each factor by name and "total". `penalty` = what soft quotas multiply the score by, and why.
+    `images` says on how many nodes its images are, if that is known of any. `predicted_nodes` are those on which it would start at `predicted_start`.
     """
 
     reason: str
@@ -54,6 +55,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     predicted_nodes: tuple[str, ...] = ()
     scores: Mapping[str, float] = {}
     penalty: tuple[float, str] = (1.0, "")
+    images: str = ""
 
 
 class WaitingTable(Mapping[int, Explanation]):

@@ -17,6 +17,7 @@ from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.data.staging import Staging
 from lattice.control.finalizing import Finalizing
 from lattice.control.loop import Loop, keep_alive
+from lattice.control.nodes.at_hand import NodesAtHand
 from lattice.control.nodes.conformance import Conformance
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.hooks import HookSettings, NodeHooks
@@ -55,6 +56,7 @@ from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.control.work.runs import queued_as
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.control.work.tracing import TraceCapture
+from lattice.control.work.wanted_images import WantedImages
 from lattice.core.machine.events import (
     AllocationRequeued,
     CheckpointEnded,
@@ -139,25 +141,14 @@ class Loops:
         timings, self.staging = _Timings(config, epoch), Staging(replica, clock, staging_settings(config))
         self._metrics, self._clock, self._began_s = metrics, clock, clock.monotonic_s()
         self.finalizing, self.uploads, self.auditing = finalizing, uploads, auditing
-        self.observations, self.figures = Observations(), (seen := _figures(replica, clock))
+        self.observations, self.figures = Observations(), _figures(replica, clock)
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
+        self.at_hand = NodesAtHand()
         self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
         self.energy, self.budgets = _energy_prices(config), _budgets(config)
         self.checkpoints = CheckpointRequests(replica, links, clock, config.node_agent.order_retry_s)
         self.checkpoint_broker = self._broker(replica, clock, links)
-        self.scheduling = Scheduling(
-            replica,
-            self.observations,
-            clock,
-            timings.scheduling,
-            metrics.scheduling.note,
-            self.energy.price if self.energy else lambda now: None,
-            lambda: self.conformance.standing(),
-            self.inventories.gpu_fitness,
-            lambda: self.staging.readiness(),
-            self.checkpoint_broker.minutes,
-            *(self.budgets.remaining if self.budgets else dict, seen.congestion, seen.storage_gbps, seen.gpu_use),
-        )
+        self.scheduling = self._plan_work(replica, clock, metrics, timings)
         self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
         self.inventories.subscribe(self.conformance.ring)
         wire_up = WireUp(launch_key, self._host_of, hidden=bool(config.api.agent_listen))
@@ -172,6 +163,25 @@ class Loops:
         self.budget_notices, self.work_spans = self._tell(replica, places, spans)
         self._show(metrics, replica)
         self._tasks: list[asyncio.Task[None]] = []  # the running loops, empty before `start` and after `stop`
+
+    def _plan_work(self, replica: Replica, clock: Clock, metrics: Metrics, timings: "_Timings") -> Scheduling:
+        """The scheduler, and all that it looks at beside the state."""
+        seen, remaining = self.figures, self.budgets.remaining if self.budgets else dict
+        return Scheduling(
+            replica,
+            self.observations,
+            clock,
+            timings.scheduling,
+            metrics.scheduling.note,
+            self.energy.price if self.energy else lambda now: None,
+            lambda: self.conformance.standing(),
+            self.inventories.gpu_fitness,
+            lambda: self.staging.readiness(),
+            self.checkpoint_broker.minutes,
+            *(remaining, seen.congestion, seen.storage_gbps, seen.gpu_use),
+            wanted_images=WantedImages(replica, self.at_hand.having, self.at_hand.has_images).of,
+            gpu_sets=self.at_hand.gpu_sets,
+        )
 
     def _order_work(
         self,
@@ -216,6 +226,7 @@ class Loops:
             health=self.health,
             inventories=self.inventories,
             figures=self.figures,
+            known_at_hand=self.at_hand,
             on_alerts=lambda node, alerts: self.notifying.alerted(node, alerts),
             on_opened=self._node_opened,
             on_progress=lambda key: self.dispatch.start_progressed(key.number, key.run),

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from lattice.core.model.nodes.at_hand import AtHand
 from lattice.core.model.telemetry.modes import DEFAULT_INTERVAL_MS, Mode, RunMode
 from lattice.ports.nodes.agents import AgentSink, RunKey
 
@@ -100,7 +101,11 @@ class NodeFigures(Struct, frozen=True, kw_only=True):
 
 
 class NodeSink(AgentSink, Protocol):
-    """All that agents report to, figures included."""
+    """All that agents report to, figures and what nodes have at hand included."""
+
+    def at_hand(self, node: str, session: int, told: AtHand) -> None:
+        """Takes note of the images and free GPUs of the node, in place of what it said before."""
+        ...
 
     def run_figures(self, node: str, session: int, figures: NodeFigures) -> None:
         """Takes note of the last figures of the node and its runs."""

@@ -5,6 +5,8 @@ No other module copies a field between `lattice.ports.nodes` and `agent.proto`. 
 
 from typing import Any
 
+from lattice.core.model.nodes.at_hand import AtHand
+from lattice.core.model.nodes.gpus import GpuSet
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
@@ -207,6 +209,8 @@ IMAGES_ASK = Plan(ImagesAsk, pb.AskImages, IMAGE, RUN_KEY, apart=_TICKET)
 IMAGES_TOLD = Plan(
     NodeImagesTold, pb.ImagesTold, CACHED_IMAGE, COMING_IMAGE, MOUNTED_IMAGE, VARIABLE_CHANGE, apart=_TICKET
 )
+GPU_SET = Plan(GpuSet, pb.GpuSet)
+AT_HAND = Plan(AtHand, pb.AtHand, GPU_SET)
 GATHERED = Plan(Share, pb.Gathered)
 
 

@@ -112,7 +112,7 @@ TELEMETRY_MODE_DEBUG: TelemetryMode
 TELEMETRY_MODE_AUDIT: TelemetryMode
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "log_told", "telemetry_told", "run_figures", "checkpoint_report", "readiness", "sign_upload")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats", "measured", "start_progress", "images_told", "ping", "log_told", "telemetry_told", "run_figures", "checkpoint_report", "readiness", "sign_upload", "at_hand")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +134,7 @@ class AgentMessage(_message.Message):
     CHECKPOINT_REPORT_FIELD_NUMBER: _ClassVar[int]
     READINESS_FIELD_NUMBER: _ClassVar[int]
     SIGN_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    AT_HAND_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -155,7 +156,8 @@ class AgentMessage(_message.Message):
     checkpoint_report: CheckpointReport
     readiness: Readiness
     sign_upload: SignUpload
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., log_told: _Optional[_Union[LogTold, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ..., sign_upload: _Optional[_Union[SignUpload, _Mapping]] = ...) -> None: ...
+    at_hand: AtHand
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., log_told: _Optional[_Union[LogTold, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ..., sign_upload: _Optional[_Union[SignUpload, _Mapping]] = ..., at_hand: _Optional[_Union[AtHand, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
     __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_log", "ask_telemetry", "stop_telemetry", "checkpoint_run", "upload_signed")
@@ -884,6 +886,24 @@ class CheckpointRun(_message.Message):
     grant: str
     probe: bool
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., n: _Optional[int] = ..., root: _Optional[str] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., timeout_s: _Optional[float] = ..., reason: _Optional[str] = ..., protocol: _Optional[str] = ..., signal: _Optional[int] = ..., apart: _Optional[bool] = ..., seal: _Optional[bool] = ..., keep: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., remove: _Optional[bool] = ..., port: _Optional[int] = ..., max_deferral_s: _Optional[float] = ..., store: _Optional[bool] = ..., objects: _Optional[str] = ..., grant: _Optional[str] = ..., probe: _Optional[bool] = ...) -> None: ...
+
+class AtHand(_message.Message):
+    __slots__ = ("images", "gpu_sets")
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    GPU_SETS_FIELD_NUMBER: _ClassVar[int]
+    images: _containers.RepeatedScalarFieldContainer[int]
+    gpu_sets: _containers.RepeatedCompositeFieldContainer[GpuSet]
+    def __init__(self, images: _Optional[_Iterable[int]] = ..., gpu_sets: _Optional[_Iterable[_Union[GpuSet, _Mapping]]] = ...) -> None: ...
+
+class GpuSet(_message.Message):
+    __slots__ = ("gbps", "near", "nics")
+    GBPS_FIELD_NUMBER: _ClassVar[int]
+    NEAR_FIELD_NUMBER: _ClassVar[int]
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    gbps: float
+    near: int
+    nics: int
+    def __init__(self, gbps: _Optional[float] = ..., near: _Optional[int] = ..., nics: _Optional[int] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("key", "n", "phase", "bytes", "elapsed_s", "message")

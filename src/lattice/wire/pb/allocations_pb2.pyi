@@ -1010,7 +1010,7 @@ class PredictionView(_message.Message):
     def __init__(self, at: _Optional[str] = ..., start: _Optional[str] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
-    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "preemption", "standing", "penalty", "predictions", "cleared")
+    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "preemption", "standing", "penalty", "predictions", "images", "cleared")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1032,6 +1032,7 @@ class ExplanationView(_message.Message):
     STANDING_FIELD_NUMBER: _ClassVar[int]
     PENALTY_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
@@ -1047,8 +1048,9 @@ class ExplanationView(_message.Message):
     standing: StandingView
     penalty: PenaltyView
     predictions: _containers.RepeatedCompositeFieldContainer[PredictionView]
+    images: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., chosen_by: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., preemption: _Optional[_Union[CandidatesView, _Mapping]] = ..., standing: _Optional[_Union[StandingView, _Mapping]] = ..., penalty: _Optional[_Union[PenaltyView, _Mapping]] = ..., predictions: _Optional[_Iterable[_Union[PredictionView, _Mapping]]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., chosen_by: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., preemption: _Optional[_Union[CandidatesView, _Mapping]] = ..., standing: _Optional[_Union[StandingView, _Mapping]] = ..., penalty: _Optional[_Union[PenaltyView, _Mapping]] = ..., predictions: _Optional[_Iterable[_Union[PredictionView, _Mapping]]] = ..., images: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
     __slots__ = ("allocation", "explanation")

@@ -72,6 +72,9 @@ class ExplanationView(Struct, frozen=True, kw_only=True):
     standing: StandingView | UnsetType = UNSET  # of work that runs
     penalty: PenaltyView | UnsetType = UNSET  # of work that waits, where soft quotas hold it back
     predictions: tuple[PredictionView, ...] | UnsetType = UNSET  # of work that waits
+    images: str | UnsetType = (
+        UNSET  # of work that waits and brings images, where nodes have some of them: on how many they are
+    )
 
 
 def explanation_view(outlook: Outlook, *, allocation_id: str | None, state: str, reason: str) -> ExplanationView:
@@ -86,6 +89,7 @@ def explanation_view(outlook: Outlook, *, allocation_id: str | None, state: str,
         predicted_start=None if start is None else rfc3339(start),
         predicted_nodes=outlook.predicted_nodes,
         penalty=_penalty_view(*outlook.penalty),
+        images=outlook.images or UNSET,
         preemption=UNSET if outlook.candidates is None else _candidates_view(outlook.candidates),
     )
 

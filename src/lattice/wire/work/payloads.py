@@ -43,8 +43,16 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_policy: str = ""
 
 
+class _Images(Struct, frozen=True):
+    """Of `Work`, what says which images it brings."""
+
+    images: tuple[ImageOrder, ...] = ()
+    container: ContainerOrder | None = None
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Work)
+_images_decoder = msgspec.msgpack.Decoder(_Images)
 _compressor = zstandard.ZstdCompressor(level=3)
 
 
@@ -56,11 +64,21 @@ def encode_work(work: Work) -> bytes:
 
 def decode_work(payload: bytes) -> Work:
     """The work behind a payload; an empty payload gives empty work. Raises ValueError when it is damaged."""
+    return _decoder.decode(_unpacked(payload)) if payload else Work()
+
+
+def images_of(payload: bytes) -> tuple[ImageOrder, ...]:
+    """The images that the work behind a payload brings, and nothing else of it. Raises ValueError when it is damaged."""
     if not payload:
-        return Work()
-    if payload.startswith(_ZSTD_MAGIC):
-        try:
-            payload = zstandard.decompress(payload, max_output_size=MAX_WORK_BYTES)
-        except zstandard.ZstdError as error:
-            raise ValueError(f"payload cannot be unpacked: {error}") from None
-    return _decoder.decode(payload)
+        return ()
+    brought = _images_decoder.decode(_unpacked(payload))
+    return brought.images if brought.container is None else (*brought.images, brought.container.image)
+
+
+def _unpacked(payload: bytes) -> bytes:
+    if not payload.startswith(_ZSTD_MAGIC):
+        return payload
+    try:
+        return zstandard.decompress(payload, max_output_size=MAX_WORK_BYTES)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"payload cannot be unpacked: {error}") from None

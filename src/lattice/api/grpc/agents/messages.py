@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from lattice.api.grpc.agents import values
 from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
+from lattice.core.model.nodes import at_hand
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.ports.nodes.agents import Phase, Registration, Report
@@ -14,11 +15,13 @@ from lattice.ports.nodes.collecting import Share
 from lattice.ports.nodes.images import NodeImagesTold
 from lattice.ports.nodes.measures import NodeUse
 from lattice.wire.agents.messages import (
+    AT_HAND,
     CACHED_IMAGE,
     CHECKPOINT_REPORT,
     COMING_IMAGE,
     FIGURES,
     GATHERED,
+    GPU_SET,
     GROUP_USE,
     HARDWARE,
     IMAGES_TOLD,
@@ -184,6 +187,16 @@ def images_of(message: pb.ImagesTold) -> NodeImagesTold:
     for several in (message.images, message.coming, message.mounted, message.changes):
         del several[MAX_IMAGES:]
     return _images_of(message)
+
+
+_at_hand_of = AT_HAND.reader(gpu_sets=GPU_SET.reader(seconds=values.seconds))
+
+
+def at_hand_of(message: pb.AtHand) -> at_hand.AtHand:
+    """What a node has at hand; what is beyond any node's is left out."""
+    del message.images[at_hand.MAX_IMAGES :]
+    del message.gpu_sets[at_hand.MAX_GPU_SETS :]
+    return _at_hand_of(message)
 
 
 def shares_of(message: pb.CollectedBeats) -> list[Share]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from lattice.api.grpc.agents.bulk import UnknownTicket, Write
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import (
+    at_hand_of,
     checkpoint_of,
     images_of,
     registration_of,
@@ -299,7 +300,7 @@ class LocalSession:
                 link.take_input(message.step_input_taken)
             case "measured" | "images_told" | "telemetry_told" | "log_told":
                 _take_answer(message, link)
-            case "inventory" | "health_report" | "start_progress" | "ping" | "readiness" | "run_figures":
+            case "inventory" | "health_report" | "start_progress" | "ping" | "readiness" | "run_figures" | "at_hand":
                 self._take_standing(message, link)
             case "confirmed" | "sign_upload":
                 await self._take_request(message, link)
@@ -342,6 +343,9 @@ class LocalSession:
             return
         if message.HasField("run_figures"):
             self._service.run_figures(self._node, self._session, figures_of(message.run_figures))
+            return
+        if message.HasField("at_hand"):
+            self._service.at_hand(self._node, self._session, at_hand_of(message.at_hand))
             return
         if message.HasField("start_progress"):
             self._service.start_progress(self._node, self._session, START_PROGRESS.read(message.start_progress))

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import State
+from lattice.core.model.nodes.at_hand import IMAGE_FEATURES
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 
 PROLOGUE = "prologue"
 COPIES = "its work has ended, and its results are being copied"
-BROUGHT = frozenset(
-    {"uenv", "container", "data", "scratch"}
-)  # features that work asks for when nodes mount something for it
+BROUGHT = IMAGE_FEATURES | {"data", "scratch"}  # features that work asks for when nodes mount something for it
 
 
 def started_on(state: State, allocation: Allocation, shares: tuple[Share, ...]) -> tuple[Share, ...]:

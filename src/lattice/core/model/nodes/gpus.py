@@ -103,6 +103,33 @@ def intra_node_fitness(topology: GpuTopology, gpus: Sequence[int]) -> float:
     return min(known.get(pair, 0.0) for pair in combinations(sorted(gpus), 2)) / best
 
 
+class GpuSet(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a set of GPUs is worth: its slowest link, how many of them are near a network interface, and near how many different ones."""
+
+    gbps: float = 0.0
+    near: int = 0
+    nics: int = 0
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """The better set has the smaller one."""
+        return -self.gbps, -self.near, self.nics
+
+
+def best_sets(topology: GpuTopology, free: frozenset[int]) -> tuple[GpuSet, ...]:
+    """What `choose_gpus` would give of these, for one, two and up to all; nothing where they are too many to be worked out."""
+    if len(free) > EXACT_UP_TO:
+        return ()
+    known = bandwidths(topology)
+    found = []
+    for count in range(1, len(free) + 1):
+        chosen = choose_gpus(topology, free, count)
+        slowest = min((known.get(pair, 0.0) for pair in combinations(chosen, 2)), default=0.0)
+        far, nics = _interface_key(chosen, topology.nic_affinity)
+        found.append(GpuSet(gbps=slowest, near=-far, nics=nics))
+    return tuple(found)
+
+
 def choose_gpus(topology: GpuTopology, free: frozenset[int], count: int) -> tuple[int, ...]:
     """The `count` free GPUs whose slowest link is fastest, in rising order.
 

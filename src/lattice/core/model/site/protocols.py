@@ -50,10 +50,11 @@ IMAGES = "images"  # the agent says which images it has, and takes orders about 
 TUNNELS = "tunnels"  # the agent opens bulk streams for tunnels
 LOGS = "logs"  # the agent says what it logged lately
 PINGS = "pings"  # the server answers pings, so that agents know how far away it is
+AT_HAND = "at_hand"  # the server considers which images and free GPUs nodes have, and the agent says it
 TELEMETRY = "telemetry"  # the agent measures itself and its runs, and takes modes
 # What this release speaks at each border.
 OURS: dict[Border, Offer] = {
-    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS, LOGS, TELEMETRY)),
+    Border.AGENT: Offer(oldest=1, newest=2, features=(MEASURE, IMAGES, TUNNELS, PINGS, LOGS, TELEMETRY, AT_HAND)),
     Border.SERVER: Offer(oldest=1, newest=2),
     Border.CLIENT: Offer(oldest=1, newest=2),
     Border.SHIM: Offer(oldest=1, newest=2),

@@ -38,10 +38,10 @@ class Borrowing:
         """Whether idle nodes of others would do, as things are: they are preferred to work that runs."""
         vcluster = self._snapshot.vclusters[shape.vcluster]
         may = self._loans.may_borrow(vcluster, shape, int(self._snapshot.queue.preemption_class[row]))
-        return may and vcluster in self._loans.borrowers and self.nodes_for(vcluster, shape, demand) is not None
+        return may and vcluster in self._loans.borrowers and self.nodes_for(vcluster, row, shape, demand) is not None
 
-    def nodes_for(self, vcluster: Vcluster, shape: Shape, demand: Demand) -> Rows | None:
-        """Its own open nodes and the fewest foreign ones that make up what it needs; None when they do not suffice."""
+    def nodes_for(self, vcluster: Vcluster, row: int, shape: Shape, demand: Demand) -> Rows | None:
+        """For the row of the queue: its own open nodes and the fewest foreign ones that make up what it needs; None when they do not suffice."""
         if self._headroom.refusal(shape) is not None:
             return None
         if self._headroom.most_nodes(shape, demand.most, is_whole=demand.is_whole) < demand.least:
@@ -54,7 +54,7 @@ class Borrowing:
             own, foreign = own[:0], alike_rows(self._room, foreign, demand.least)
             if not len(foreign):
                 return None
-        lent = choose_nodes(self._room, demand, foreign, demand.least - len(own))
+        lent = choose_nodes(self._room, demand, foreign, demand.least - len(own), row)
         rows: Rows = np.sort(np.concatenate([own, lent]))
         if self._room.shortage(demand, rows, shape.end_if_started(self._now)) is not None:
             return None

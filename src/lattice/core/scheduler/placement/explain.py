@@ -22,6 +22,7 @@ from lattice.core.scheduler.placement.reach import Reaches
 from lattice.core.scheduler.placement.solver import largest_alike
 from lattice.core.scheduler.proposals import Explanation, Reservation, WaitingTable
 from lattice.core.scheduler.room.room import Room
+from lattice.core.scheduler.room.ties import Ties
 from lattice.core.scheduler.score.score import Scores
 from lattice.core.scheduler.tables.distinct import distinct
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
@@ -97,6 +98,10 @@ class Explanations(WaitingTable):
         return frozenset(self.snapshot.queue.number[rows].tolist() if self.snapshot.nodes.ids else ())
 
     @cached_property
+    def _ties(self) -> Ties:
+        return Ties(self.snapshot)
+
+    @cached_property
     def _by_number(self) -> _Numbered:
         return _sorted(self.snapshot.queue.number, np.arange(len(self.why)))
 
@@ -142,8 +147,17 @@ class Explanations(WaitingTable):
             predicted_nodes=() if reservation is None else reservation.nodes,
             scores=self.scores.of(row),
             penalty=self.scores.penalty(row),
+            images=self._images(row),
             rank=rank,
         )
+
+    def _images(self, row: int) -> str:
+        shape, missing = self.snapshot.shape_of(row), self._ties.missing(row)
+        if missing is None or shape.vcluster not in self.snapshot.vclusters:
+            return ""
+        suitable = suitable_nodes(self.snapshot, shape.request, self.snapshot.vclusters[shape.vcluster])
+        having, fit = int(np.count_nonzero(suitable & (missing == 0))), int(np.count_nonzero(suitable))
+        return f"in the cache of {having} of {fit} suitable {'node' if fit == 1 else 'nodes'}"
 
     def _reason(self, row: int, rank: int) -> str:
         queue, shape = self.snapshot.queue, self.snapshot.shape_of(row)

@@ -1,4 +1,6 @@
-"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best, ties by id.
+"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best.
+
+Of nodes that fit equally well those with the better free GPUs, then those that have its images (`room.ties`), then the first by id.
 
 See docs/architecture/scheduler.md.
 """
@@ -8,26 +10,26 @@ import numpy as np
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.placement.headroom import Headroom
-from lattice.core.scheduler.placement.topology import choose_groups, fewest_groups
+from lattice.core.scheduler.placement.topology import Prefer, choose_groups, fewest_groups
 from lattice.core.scheduler.room.room import Room
+from lattice.core.scheduler.room.ties import NOBODY
 from lattice.core.scheduler.tables.slots import Ints, Rows
 from lattice.core.scheduler.tables.snapshot import Shape, Snapshot
 
 
-def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
-    """`want` of the candidate rows, in the order of their ids."""
+def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int, row: int = NOBODY) -> Rows:
+    """`want` of the candidate rows, in the order of their ids, for the work in this row of the queue."""
     if want > 1:
         rows = _alike(room, demand, rows, want)
     if want == len(rows):
         return rows
     if want == 1 and not demand.is_whole:
-        return _snuggest(room, rows)
+        return _snuggest(room, demand, rows, row)
     if demand.request.topology == "any":
-        return np.sort(by_fit(room, demand, rows)[:want])
+        return np.sort(by_fit(room, demand, rows, row)[:want])
     group = room.snapshot.nodes.group[rows]
-    chosen = [
-        by_fit(room, demand, rows[group == number])[:take] for number, take in choose_groups(_counts(room, rows), want)
-    ]
+    parts = choose_groups(_counts(room, rows), want, _preference(room, demand, rows, row))
+    chosen = [by_fit(room, demand, rows[group == number], row)[:take] for number, take in parts]
     return np.sort(np.concatenate(chosen))
 
 
@@ -71,21 +73,55 @@ def largest_alike(room: Room, rows: Rows) -> int:
     return int(sizes[1:].max(initial=0))
 
 
-def limit_new_nodes(room: Room, demand: Demand, rows: Rows, tenant: str, left: int) -> Rows:
+def limit_new_nodes(room: Room, demand: Demand, rows: Rows, tenant: str, left: int, row: int = NOBODY) -> Rows:
     """Candidates of which no more than `left` are new to the tenant."""
     present = room.present(tenant)[rows]
     fresh = rows[~present]
     if len(fresh) <= left:
         return rows
-    return np.sort(np.concatenate([rows[present], by_fit(room, demand, fresh)[:left]]))
+    return np.sort(np.concatenate([rows[present], by_fit(room, demand, fresh, row)[:left]]))
 
 
-def by_fit(room: Room, demand: Demand, rows: Rows) -> Rows:
+def by_fit(room: Room, demand: Demand, rows: Rows, row: int = NOBODY) -> Rows:
     """The rows with the best fit first: the leanest kind, for shares the node with least to spare."""
-    kind = room.snapshot.nodes.kind[rows]
+    if _may_differ(room, demand, row):
+        return rows[np.lexsort((*_better(room, demand, rows, row), *_fit(room, demand, rows)))]
     if demand.is_whole:
-        return rows[np.argsort(kind, kind="stable")]
-    return rows[np.lexsort((kind, room.memory_mb[rows], room.cpus[rows], room.gpus[rows]))]
+        return rows[np.argsort(room.snapshot.nodes.kind[rows], kind="stable")]
+    return rows[np.lexsort(_fit(room, demand, rows))]
+
+
+def _fit(room: Room, demand: Demand, rows: Rows) -> tuple[Ints, ...]:
+    """What the rows are ordered by, the weakest reason first."""
+    kind = room.snapshot.nodes.kind[rows]
+    return (kind,) if demand.is_whole else (kind, room.memory_mb[rows], room.cpus[rows], room.gpus[rows])
+
+
+def _may_differ(room: Room, demand: Demand, row: int) -> bool:
+    """Whether some nodes may be preferred to others that fit equally well."""
+    return row != NOBODY and room.ties.concern(demand, row)
+
+
+def _better(room: Room, demand: Demand, rows: Rows, row: int) -> tuple[Ints, ...]:
+    """Why some of the rows are preferred to others, the weakest reason first; nothing where they are alike after all."""
+    return room.ties.columns(demand, row, rows, room.gpus)
+
+
+def _preference(room: Room, demand: Demand, rows: Rows, row: int) -> Prefer | None:
+    """Which of several groups that will do equally well has the better nodes; None where all nodes are alike."""
+    if not _may_differ(room, demand, row):
+        return None
+
+    def prefer(groups: Rows, want: int) -> int:
+        # The best nodes of each group, all groups in one operation.
+        group, better = room.snapshot.nodes.group[rows], _better(room, demand, rows, row)
+        order = np.lexsort((*better, *_fit(room, demand, rows), group))
+        first = np.searchsorted(group[order], group[order])
+        best = order[np.arange(len(order)) - first < want]
+        sums = [np.bincount(group[best], weights=column[best], minlength=int(groups.max()) + 1) for column in better]
+        return int(groups[np.lexsort([total[groups] for total in sums])[0]]) if sums else int(groups[0])
+
+    return prefer
 
 
 def _alike(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
@@ -131,11 +167,13 @@ def _readiest(rows: Rows, ready_at: Ints, want: int) -> Rows:
     return rows[np.lexsort((rows, -ready_at))[:want]]
 
 
-def _snuggest(room: Room, rows: Rows) -> Rows:
+def _snuggest(room: Room, demand: Demand, rows: Rows, row: int) -> Rows:
     """The first of `by_fit` for a share, without sorting them all."""
     for column in (room.gpus, room.cpus, room.memory_mb, room.snapshot.nodes.kind):
         values = column[rows]
         rows = rows[values == values.min()]
+    if len(rows) > 1 and _may_differ(room, demand, row) and (better := _better(room, demand, rows, row)):
+        return rows[np.lexsort(better)[:1]]
     return rows[:1]
 
 

@@ -3,9 +3,13 @@
 See docs/architecture/scheduler.md.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lattice.core.scheduler.tables.slots import Ints, Rows
+
+Prefer = Callable[[Rows, int], int]  # which of these groups gives that number of nodes, where they are equal otherwise
 
 
 def fewest_groups(totals: Ints, want: int) -> int:
@@ -13,7 +17,7 @@ def fewest_groups(totals: Ints, want: int) -> int:
     return int(np.searchsorted(np.cumsum(-np.sort(-totals)), want)) + 1
 
 
-def choose_groups(counts: Ints, want: int) -> list[tuple[int, int]]:
+def choose_groups(counts: Ints, want: int, prefer: Prefer | None = None) -> list[tuple[int, int]]:
     """(group, how many nodes of it), for `counts` of candidates by group and kind that hold at least `want` in all.
 
     The number of groups is the smallest possible. Among neighbours those with least to spare are taken; where no neighbours
@@ -22,7 +26,7 @@ def choose_groups(counts: Ints, want: int) -> list[tuple[int, int]]:
     totals: Ints = counts.sum(axis=1)
     enough: Rows = np.flatnonzero(totals >= want)
     if len(enough):
-        return [(_tightest(counts, totals, enough, want), want)]
+        return [(_tightest(counts, totals, enough, want, prefer), want)]
     side_by_side = _neighbours(totals, fewest_groups(totals, want), want)
     if side_by_side is not None:
         return _use_up(totals, side_by_side, want)
@@ -33,7 +37,7 @@ def choose_groups(counts: Ints, want: int) -> list[tuple[int, int]]:
     rest = want - int(reach[full - 1])
     others: Rows = np.sort(largest[full:])
     others = others[totals[others] >= rest]
-    chosen.append((_tightest(counts, totals, others, rest), rest))
+    chosen.append((_tightest(counts, totals, others, rest, prefer), rest))
     return chosen
 
 
@@ -57,8 +61,8 @@ def _use_up(totals: Ints, groups: Rows, want: int) -> list[tuple[int, int]]:
     return chosen
 
 
-def _tightest(counts: Ints, totals: Ints, groups: Rows, want: int) -> int:
-    """The group that can give `want` nodes of the leanest kinds; among equals the one with least to spare, then the first."""
+def _tightest(counts: Ints, totals: Ints, groups: Rows, want: int, prefer: Prefer | None) -> int:
+    """The group that can give `want` nodes of the leanest kinds; among equals the one with least to spare, then as preferred, then the first."""
     kinds = counts.shape[1]
     if kinds > 1:
         table = counts[groups]
@@ -67,4 +71,7 @@ def _tightest(counts: Ints, totals: Ints, groups: Rows, want: int) -> int:
         waste = taken @ np.arange(kinds)
         groups = groups[waste == waste.min()]
     spare = totals[groups]
-    return int(groups[np.argmin(spare)])
+    if prefer is None:
+        return int(groups[np.argmin(spare)])
+    groups = groups[spare == spare.min()]
+    return int(groups[0]) if len(groups) == 1 else prefer(groups, want)

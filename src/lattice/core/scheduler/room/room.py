@@ -19,6 +19,7 @@ from lattice.core.scheduler.room.advance import Calendar
 from lattice.core.scheduler.room.journal import Column, Journal, Undo
 from lattice.core.scheduler.room.lane import Lane
 from lattice.core.scheduler.room.sums import Sum
+from lattice.core.scheduler.room.ties import Ties
 from lattice.core.scheduler.room.timeline import Timeline, empty_nodes, shared_nodes
 from lattice.core.scheduler.tables.slots import Bools, Ints, Records, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, STOP_GRACE_MS, Shape, Snapshot
@@ -68,6 +69,7 @@ class Room:
         self.usable = usable_nodes(nodes)  # nodes that may be given work at all
         self.calendar = Calendar(snapshot.reservations, nodes, now)  # advance reservations, which no plan changes
         self.drifted = _mask(snapshot, snapshot.signals.drifted)  # None = no node differs from its baseline
+        self.ties = Ties(snapshot)  # which of several equal nodes is preferred, as nodes were when the plan began
         # What is free now, one entry per node row, changed by `take` and `evict` through the journal. `free` = usable and held by
         # no work; a node that is held whole has amounts of 0; `vcluster` is whose shares are on it, NO_VCLUSTER where there are none.
         self.free: Bools = nodes.is_free & self.usable

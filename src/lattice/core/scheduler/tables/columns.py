@@ -132,6 +132,10 @@ class Columns:
         else:
             self._queue.drop(group.number)
 
+    def with_images(self) -> tuple[int, ...]:
+        """Numbers in the queue of work that brings images."""
+        return tuple(self._queue.with_images)
+
     def drop_group(self, number: int) -> None:
         """The record is gone; harmless when it was never here."""
         self._groups.pop(number, None)
@@ -212,7 +216,7 @@ class Columns:
         if self._lenders and len(queue.number):
             highest = CRITICAL_CLASS  # what is lent is taken back whatever its class
         return Snapshot(
-            nodes=self._nodes.columns(connected, signals.fingerprints),
+            nodes=self._nodes.columns(connected, signals.fingerprints, signals.cached),
             queue=queue,
             held=self._held.records(),
             shapes=self._queue.all_shapes(),

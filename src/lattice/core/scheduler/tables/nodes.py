@@ -4,6 +4,7 @@ See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -30,6 +31,8 @@ NODE = np.dtype(
 )
 _STATE_PLACE = {state: place for place, state in enumerate(STATES)}
 
+_NO_CACHE: Mapping[int, frozenset[str]] = MappingProxyType({})
+
 V = TypeVar("V", Hardware, str)
 
 
@@ -54,6 +57,7 @@ class NodeTable:
         self._group_ranks: _Ranks[str] = _Ranks(self._groups, id_order)
         self._kind_table = KindTable(())
         self._conformance: tuple[Mapping[str, str] | None, int, Ints] = (None, 0, np.zeros(0, np.int64))
+        self._warm: dict[int, tuple[frozenset[str], int, Bools]] = {}
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -100,7 +104,12 @@ class NodeTable:
         self._sort()
         return self._place[slots]
 
-    def columns(self, connected: frozenset[str] | None, fingerprints: Mapping[str, str] | None = None) -> NodeColumns:
+    def columns(
+        self,
+        connected: frozenset[str] | None,
+        fingerprints: Mapping[str, str] | None = None,
+        cached: Mapping[int, frozenset[str]] = _NO_CACHE,
+    ) -> NodeColumns:
         self._sort()
         data = self._slots.data.take(self._order)
         kinds, kind_ranks = self._kind_ranks.current()
@@ -124,7 +133,21 @@ class NodeTable:
             memory_mb=data["memory_mb"].copy(),
             gpus=data["gpus"].copy(),
             conformance=self._conformance_of(fingerprints),
+            warm=self._warm_of(cached),
         )
+
+    def _warm_of(self, cached: Mapping[int, frozenset[str]]) -> dict[int, Bools]:
+        """Which nodes have each of the images, rebuilt for those that came to other nodes or when nodes are added."""
+        count, before = len(self._ids), self._warm
+        self._warm = {}
+        for key, nodes in cached.items():
+            known = before.get(key)
+            if known is None or known[0] is not nodes or known[1] != count:
+                mask: Bools = np.zeros(count, np.bool_)
+                mask[[self._rows[node] for node in nodes if node in self._rows]] = True
+                known = (nodes, count, mask)
+            self._warm[key] = known
+        return {key: mask for key, (_, _, mask) in self._warm.items()}
 
     def _conformance_of(self, fingerprints: Mapping[str, str] | None) -> Ints:
         """Numbers of conformance groups, rebuilt when fingerprints change or nodes are added."""

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from lattice.core.model.intervals import count
+from lattice.core.model.nodes.at_hand import IMAGE_FEATURES
 from lattice.core.model.work.allocations import Allocation, Request, TaskGroup
 from lattice.core.scheduler.tables.predictor import Predictor
 from lattice.core.scheduler.tables.slots import Bools, Interned, Names, Rows, Slots
@@ -29,6 +30,7 @@ class QueueTable:
         self._vclusters = vclusters
         self._use = use
         self._predictor = predictor
+        self.with_images: dict[int, None] = {}  # those whose requests ask for nodes that mount images
         # Slots in the order of submission as of the last cycle, and those that were put or dropped since.
         self._order: Rows = np.zeros(0, np.intp)
         self._changed: set[int] = set()
@@ -53,6 +55,7 @@ class QueueTable:
         slot = self._slot_of.pop(number, None)
         if slot is None:
             return
+        self.with_images.pop(number, None)
         self._let_go(slot)
         self._slots.give_back(slot)
         self._changed.add(slot)
@@ -67,6 +70,10 @@ class QueueTable:
             self._let_go(slot)
         self._changed.add(slot)
         request = record.request
+        if request.features and not IMAGE_FEATURES.isdisjoint(request.features):
+            self.with_images[record.number] = None
+        else:
+            self.with_images.pop(record.number, None)
         self._slots.data[slot] = (
             record.number,
             first,

@@ -128,6 +128,7 @@ class NodeColumns:
     memory_mb: Ints
     gpus: Ints
     conformance: Ints  # number of the conformance group; UNKNOWN_GROUP = a group of its own
+    warm: Mapping[int, Bools] = field(default_factory=dict)  # by key of an image that work brings: which nodes have it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
