@@ -17,7 +17,7 @@ HUBS = {
     "agent/shim/steps.py": ["StepTable"],
     "agent/shim_link.py": ["ShimLink"],
     "control/steps/registry.py": ["StepRegistry"],
-    "control/steps/live.py": ["LiveStep"],
+    "control/steps/live.py": ["LiveStep", "LiveSteps"],
     "control/collectors/tree.py": ["_Post", "CollectorTree"],
     "control/collectors/assignments.py": ["Assignments"],
     "control/collectors/unreported.py": ["UnreportedNodes"],

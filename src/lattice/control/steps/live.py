@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -100,6 +100,48 @@ class LiveStep:
 
     def end_order(self, grace_s: float, why: str) -> EndOrder:
         return EndOrder(key=self.step_key, grace_s=grace_s, why=why)
+
+
+class LiveSteps:
+    """All steps that are not recorded yet. `StepRegistry` alone changes it, by these methods; others read the tables."""
+
+    def __init__(self) -> None:
+        # The same steps twice; an allocation without any has no entry.
+        self.by_key: dict[tuple[int, int], LiveStep] = {}
+        self.by_allocation: dict[int, dict[int, LiveStep]] = {}
+        # The next free number of each allocation, kept as long as the allocation, so that no number is given twice.
+        self._next: dict[int, int] = {}
+
+    def get(self, key: tuple[int, int]) -> LiveStep | None:
+        return self.by_key.get(key)
+
+    def of(self, number: int) -> Mapping[int, LiveStep]:
+        return self.by_allocation.get(number, {})
+
+    def keep(self, live: LiveStep) -> None:
+        self.by_key[live.key] = live
+        self.by_allocation.setdefault(live.number, {})[live.step] = live
+
+    def free_number(self, number: int) -> int:
+        return self._next.get(number, 0)
+
+    def note_number(self, number: int, step: int) -> None:
+        """A step of the allocation has this number: those that come have higher ones."""
+        self._next[number] = max(self.free_number(number), step + 1)
+
+    def forget(self, live: LiveStep, *, is_last_word: bool) -> None:
+        """`is_last_word`: the allocation is gone, and has no further steps when this was its last one here."""
+        self.by_key.pop(live.key, None)
+        steps = self.by_allocation.get(live.number, {})
+        steps.pop(live.step, None)
+        if not steps:
+            self.by_allocation.pop(live.number, None)
+            if is_last_word:
+                self._next.pop(live.number, None)
+
+    def clear(self) -> None:
+        for table in (self.by_key, self.by_allocation, self._next):
+            table.clear()
 
 
 def note_use(live: LiveStep, node: str, report: StepReport) -> None:

@@ -15,7 +15,7 @@ from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.admission import MAX_LIVE, admitted, count_terminals, not_connected
 from lattice.control.steps.leaving import Leavers
-from lattice.control.steps.live import LiveStep, cpus_left, note_use, record_of, task_failure, view_of
+from lattice.control.steps.live import LiveStep, LiveSteps, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
 from lattice.control.steps.plan import StepPlan, shown_name, step_name, unknown_step
 from lattice.control.steps.trust import MAX_STEPS, ForeignWords, PlanReader, concerns, is_settled, news
@@ -95,11 +95,7 @@ class StepRegistry:
         self._on_cleared = on_cleared
         self._wire_up = wire_up
         self._grant = grant
-        # Every step that is not recorded, by number and step, and by allocation; `_keep` and `_forget` alone change both.
-        self._live: dict[tuple[int, int], LiveStep] = {}
-        self._of: dict[int, dict[int, LiveStep]] = {}
-        # The next free number of each allocation, kept as long as the allocation, so that no number is given twice.
-        self._next: dict[int, int] = {}
+        self._steps = LiveSteps()  # every step that is not recorded
         # (node, step), and until when: nodes of an adopted step that have not reported it. Each leaves when its node reports, when the
         # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
         self._missing: dict[tuple[str, tuple[int, int]], float] = {}
@@ -124,7 +120,9 @@ class StepRegistry:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        total = admitted(self._replica.state, allocation, request, self._of, self._wire_up, self._settings.terminals)
+        total = admitted(
+            self._replica.state, allocation, request, self._steps.by_allocation, self._wire_up, self._settings.terminals
+        )
         live = self._enter(allocation, request, total.size)
         if not self._start(live, allocation, request):
             if request.immediate:
@@ -138,17 +136,17 @@ class StepRegistry:
         return view_of(live)
 
     def live(self, number: int) -> tuple[StepView, ...]:
-        return tuple(view_of(live) for _, live in sorted(self._of.get(number, {}).items()))
+        return tuple(view_of(live) for _, live in sorted(self._steps.of(number).items()))
 
     def open_terminals(self) -> int:
-        return count_terminals(self._of)
+        return count_terminals(self._steps.by_allocation)
 
     def find(self, number: int, step: int) -> StepView | None:
-        live = self._live.get((number, step))
+        live = self._steps.get((number, step))
         return None if live is None else view_of(live)
 
     async def changed(self, number: int, step: int) -> None:
-        live = self._live.get((number, step))
+        live = self._steps.get((number, step))
         if live is None:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,7 +162,7 @@ class StepRegistry:
             self._links.order_step(node, SignalOrder(key=live.step_key, signal=signal))
 
     def end(self, number: int, step: int, why: str) -> None:
-        live = self._live.get((number, step))
+        live = self._steps.get((number, step))
         if live is None:
             raise unknown_step(number, step)
         self._end(live, self._grace_s(), why)
@@ -176,7 +174,7 @@ class StepRegistry:
             self._links.order_step(node, order)
 
     async def feed(self, number: int, step: int, piece: InputPiece) -> int | None:
-        live = self._live.get((number, step))
+        live = self._steps.get((number, step))
         if live is None:
             raise unknown_step(number, step)
         if live.plan is None:
@@ -200,7 +198,7 @@ class StepRegistry:
         return self._links.read_journal(node, about, offset=offset, follow=follow)
 
     def _running(self, number: int, step: int) -> LiveStep:
-        live = self._live.get((number, step))
+        live = self._steps.get((number, step))
         if live is None:
             raise unknown_step(number, step)
         if live.plan is None:
@@ -210,7 +208,7 @@ class StepRegistry:
     # Launching.
 
     def _repeated(self, allocation: Allocation, request: LaunchRequest) -> StepView | None:
-        for live in self._of.get(allocation.number, {}).values():
+        for live in self._steps.of(allocation.number).values():
             if live.launch_id == request.launch_id:
                 self._complete(live, allocation, request)
                 return view_of(live)
@@ -252,12 +250,12 @@ class StepRegistry:
 
     def _enter(self, allocation: Allocation, request: LaunchRequest, tasks: int) -> LiveStep:
         number = allocation.number
-        step = max(allocation.next_step, self._next.get(number, 0))
+        step = max(allocation.next_step, self._steps.free_number(number))
         if not all(node in self._told or self._links.is_connected(node) for node in allocation.nodes):
             step = max(step, allocation.next_step + UNHEARD)
         if step >= MAX_STEPS:
             raise StepRefused("conflict", f"{allocation_id(number)} has no numbers left for further steps")
-        self._next[number] = step + 1
+        self._steps.note_number(number, step)
         live = LiveStep(
             number=number,
             run=allocation.run,
@@ -267,19 +265,15 @@ class StepRegistry:
             tasks=tasks,
             started_at=self._clock.now_ms(),
         )
-        self._keep(live)
+        self._steps.keep(live)
         return live
-
-    def _keep(self, live: LiveStep) -> None:
-        self._live[live.key] = live
-        self._of.setdefault(live.number, {})[live.step] = live
 
     def _start(self, live: LiveStep, allocation: Allocation, request: LaunchRequest) -> bool:
         """Sends the step to its nodes, if there is room and no other step waits before it."""
-        ahead = any(other.plan is None and other.step < live.step for other in self._of[live.number].values())
+        ahead = any(other.plan is None and other.step < live.step for other in self._steps.of(live.number).values())
         if ahead and not request.overlap:
             return False
-        others = () if request.overlap else self._of[live.number].values()
+        others = () if request.overlap else self._steps.of(live.number).values()
         layout = lay_out(request.task_request, cpus_left(self._replica.state, allocation, others))
         if isinstance(layout, Misfit):
             return False
@@ -297,7 +291,7 @@ class StepRegistry:
             stdin=request.stdin,
             no_kill=request.no_kill,
             overlap=request.overlap,
-            port=choose_port(live.launch_id, (other.plan.port for other in self._live.values() if other.plan)),
+            port=choose_port(live.launch_id, (other.plan.port for other in self._steps.by_key.values() if other.plan)),
         )
         live.request = None
         live.open_nodes = set(layout.nodes)
@@ -341,7 +335,7 @@ class StepRegistry:
         plans = PlanReader(self._replica.state, node)
         for step in known:
             self._adopt(node, step, plans)
-        for live in list(self._live.values()):
+        for live in list(self._steps.by_key.values()):
             if live.plan is None or node not in live.open_nodes or live.key in has:
                 continue
             if node in live.orders:
@@ -353,7 +347,7 @@ class StepRegistry:
 
     def node_opened(self, node: str) -> None:
         """Orders reach the node from now on."""
-        for live in list(self._live.values()):
+        for live in list(self._steps.by_key.values()):
             with self._guard.item(live.id):
                 if node in live.unsent:
                     self._send_order(live, node)
@@ -362,13 +356,13 @@ class StepRegistry:
 
     def _adopt(self, node: str, known: KnownStep, plans: PlanReader) -> None:
         number = known.key.number
-        live = self._live.get((number, known.key.step))
-        is_full = live is None and len(self._of.get(number, {})) >= UNHEARD
+        live = self._steps.get((number, known.key.step))
+        is_full = live is None and len(self._steps.of(number)) >= UNHEARD
         plan = None if is_full else plans.trusted(known)
         if plan is None:
             self._distrust(node, known.key.of_run)
             return
-        self._next[number] = max(self._next.get(number, 0), known.key.step + 1)
+        self._steps.note_number(number, known.key.step)
         if live is None:
             live = LiveStep(
                 number=number,
@@ -381,7 +375,7 @@ class StepRegistry:
                 plan=plan,
                 open_nodes=set(plan.layout.nodes),
             )
-            self._keep(live)
+            self._steps.keep(live)
             late_s = self._clock.monotonic_s() + ADOPT_WITHIN_S
             self._missing |= {(other, live.key): late_s for other in plan.layout.nodes if other != node}
             self._alarm.ring()
@@ -394,7 +388,7 @@ class StepRegistry:
             self._end(live, 0.0, "the allocation has ended")
 
     def report(self, node: str, report: StepReport) -> None:
-        live = self._live.get((report.key.number, report.key.step))
+        live = self._steps.get((report.key.number, report.key.step))
         if live is None or live.launch_id != report.launch_id:
             if report.ended and is_settled(self._replica.state, node, report):
                 self._links.order_step(node, AckOrder(key=report.key))
@@ -453,7 +447,7 @@ class StepRegistry:
 
     def _start_waiting(self, number: int) -> None:
         allocation = self._replica.state.allocations.get(number)
-        for _, live in sorted(self._of.get(number, {}).items()):
+        for _, live in sorted(self._steps.of(number).items()):
             if live.request is None or live.ended_at:
                 continue
             if allocation is None or not allocation.is_running:
@@ -467,7 +461,7 @@ class StepRegistry:
         """Whether tasks may still live there whose allocation does not hold the node any more."""
         return any(
             node in live.open_nodes and node not in live.unsent and not self._is_wanted(live)
-            for live in self._live.values()
+            for live in self._steps.by_key.values()
         )
 
     def held_by(self, node: str) -> tuple[RunKey, ...]:
@@ -485,12 +479,12 @@ class StepRegistry:
             elif isinstance(event, AllocationEnded | AllocationRequeued):
                 self._end_all(event.number, 0.0, "the allocation has ended")
             elif isinstance(event, NodeMoved) and event.state is NodeState.DOWN:
-                for live in list(self._live.values()):
+                for live in list(self._steps.by_key.values()):
                     with self._guard.item(live.id):
                         self._lose(live, event.node, f"node {event.node} was lost")
 
     def _end_all(self, number: int, grace_s: float, why: str) -> None:
-        for live in list(self._of.get(number, {}).values()):
+        for live in list(self._steps.of(number).values()):
             with self._guard.item(live.id):
                 self._end(live, grace_s, why)
 
@@ -528,9 +522,7 @@ class StepRegistry:
 
     def reset(self) -> None:
         """Forgets everything; for a new leader, to whom the nodes tell what they have."""
-        self._live.clear()
-        self._of.clear()
-        self._next.clear()
+        self._steps.clear()
         self._missing.clear()
         self._leavers.clear()
         self._over.clear()
@@ -540,7 +532,7 @@ class StepRegistry:
         pause_s = None if due is None else due - self._clock.monotonic_s()
         await self._alarm.wait(0.0 if self._over else pause_s)
         self._give_up_missing()
-        self._leavers.tell(self._clock.monotonic_s(), self._live.get, self._links.order_step)
+        self._leavers.tell(self._clock.monotonic_s(), self._steps.get, self._links.order_step)
         if self._over:
             if len(self._over) < MAX_GATHER or self._guard:
                 await asyncio.sleep(GATHER_S)
@@ -551,7 +543,7 @@ class StepRegistry:
         late = [entry for entry, until_s in self._missing.items() if until_s <= now]
         for node, key in late:
             del self._missing[node, key]
-            live = self._live.get(key)
+            live = self._steps.get(key)
             if live is not None:
                 with self._guard.item(live.id):
                     self._lose(live, node, f"node {node} does not know the step")
@@ -582,13 +574,7 @@ class StepRegistry:
                     self._links.order_step(node, AckOrder(key=live.step_key))
 
     def _forget(self, live: LiveStep) -> None:
-        self._live.pop(live.key, None)
-        steps = self._of.get(live.number, {})
-        steps.pop(live.step, None)
-        if not steps:
-            self._of.pop(live.number, None)
-        if live.number not in self._of and live.number not in self._replica.state.allocations:
-            self._next.pop(live.number, None)
+        self._steps.forget(live, is_last_word=live.number not in self._replica.state.allocations)
         self._tell(live)
 
     def _tell(self, live: LiveStep) -> None:
