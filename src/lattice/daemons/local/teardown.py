@@ -10,12 +10,11 @@ from lattice.agent.shim.cgroups import open_root
 from lattice.agent.shim.shim import default_cgroup_root
 from lattice.agent.shim.tree import Forest
 from lattice.daemons.local.layout import Layout, take_lock
-from lattice.daemons.local.processes import Process, find_members, stop
+from lattice.daemons.local.processes import Member, Process, find_members, stop
 
 _log = logging.getLogger(__name__)
 
-AGENT_PATIENCE_S = 5.0
-SHIM_PATIENCE_S = 15.0
+BEFORE_SERVERS = {"mover": 5.0, "agent": 5.0, "shim": 15.0}  # how long each may take
 SERVER_PATIENCE_S = 10.0
 SUPERVISOR_PATIENCE_S = 45.0
 SWEEP_S = 5.0
@@ -31,8 +30,8 @@ def stop_cluster(layout: Layout) -> str:
     if not layout.lock.exists() and not layout.cluster_file.exists():
         return "not running"
     _check_owner(layout)
-    running = bool(find_members(layout))
-    left = stop_role(layout, "supervisor", SUPERVISOR_PATIENCE_S)
+    found = find_members(layout)
+    _, left = stop_role(layout, found, "supervisor", SUPERVISOR_PATIENCE_S)
     lock = _wait_for_lock(layout)
     try:
         left += stop_members(layout)
@@ -40,33 +39,39 @@ def stop_cluster(layout: Layout) -> str:
         os.close(lock)
     if left:
         raise StopFailed(f"could not end the processes {', '.join(str(process.pid) for process in left)}")
-    return f"stopped the cluster in {layout.root}" if running else "not running"
+    return f"stopped the cluster in {layout.root}" if found else "not running"
 
 
 def stop_members(layout: Layout) -> list[Process]:
     """Ends everything except the supervisor and removes its records; returns the processes that survived."""
-    left = stop_role(layout, "mover", AGENT_PATIENCE_S)
-    left += stop_role(layout, "agent", AGENT_PATIENCE_S)
-    left += stop_role(layout, "shim", SHIM_PATIENCE_S)
+    found, left = find_members(layout), []
+    for role, patience_s in BEFORE_SERVERS.items():
+        found, stubborn = stop_role(layout, found, role, patience_s)
+        left += stubborn
     for node in layout.nodes():
         sweep_node(layout, node)
-    left += stop_role(layout, "server", SERVER_PATIENCE_S)
-    left += stop_role(layout, "etcd", SERVER_PATIENCE_S)
+    for role in ("server", "etcd"):
+        found, stubborn = stop_role(layout, found, role, SERVER_PATIENCE_S)
+        left += stubborn
     for server in layout.server_names():
         layout.endpoints_of(server).unlink(missing_ok=True)
     layout.cluster_file.unlink(missing_ok=True)
     return left
 
 
-def stop_role(layout: Layout, role: str, patience_s: float) -> list[Process]:
-    """Ends every process of the role. A process that was just being started is found in the next round."""
+def stop_role(layout: Layout, found: list[Member], role: str, patience_s: float) -> tuple[list[Member], list[Process]]:
+    """Ends every process of the role; the members that are left, and those of them that survived.
+
+    All are looked for again after some have ended, because these may have been starting others at that moment.
+    """
     stubborn: list[Process] = []
     for _ in range(ROUNDS):
-        found = [member.process for member in find_members(layout) if member.role == role]
-        if all(process in stubborn for process in found):
+        processes = [member.process for member in found if member.role == role]
+        if all(process in stubborn for process in processes):
             break
-        stubborn = stop(found, patience_s)
-    return stubborn
+        stubborn = stop(processes, patience_s)
+        found = find_members(layout)
+    return found, stubborn
 
 
 def sweep_node(layout: Layout, node: str) -> None:
