@@ -26,7 +26,7 @@ from tests.s3_server import S3Server, running_s3
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 
-FILES = 6_000
+FILES = 2_000  # copied for a second or more
 MANY = (
     'mkdir $LATTICE_SCRATCH/results && python3 -c "\n'
     "import os\n"
@@ -174,7 +174,8 @@ def test_no_result_for_a_bucket_is_lost_when_somebody_is_killed(
 def test_no_byte_is_lost_when_somebody_is_killed(cluster: LocalCluster, place: Path, warm: Path, role: str) -> None:
     target = warm / f"killed-{role}"
     number = cluster.submit(MANY, data=out(target))["id"]
-    eventually(lambda: has_begun(target), "the first result", within_s=60)
+    eventually(lambda: has_begun(target), "the first result", within_s=60, every_s=0.01)
+    assert len(os.listdir(target)) < FILES
     node = cluster.allocation(number)["nodes"][0] if role in ("agent", "shim") else None
     cluster.kill(role, node)
     if role == "server":
@@ -217,6 +218,7 @@ class _Stopped:
                         self.found.append(int(name))
                 except OSError:
                     continue
+            self._ends.wait(0.01)
 
     def __exit__(self, *_: object) -> None:
         self._ends.set()

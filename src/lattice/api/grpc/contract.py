@@ -51,6 +51,7 @@ def rpcs() -> tuple[Rpc, ...]:
     return tuple(_rpc(operation) for operation in OPERATIONS)
 
 
+@cache
 def served_rpcs() -> tuple[Rpc, ...]:
     """Those that can be served: rows that were not generated yet are left out, loudly."""
     served = []
