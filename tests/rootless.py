@@ -43,5 +43,20 @@ def servers_of(folder: Path | str) -> list[int]:
 
 def keepers_of(shim: int) -> list[int]:
     """Children of the shim that keep a file system of a run."""
-    children = Path(f"/proc/{shim}/task/{shim}/children").read_text().split()
-    return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "lattice-keeper\n"]
+    return [pid for pid in keepers() if parent_of(pid) == shim]
+
+
+def keepers() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _about(name, "comm") == "lattice-keeper\n"]
+
+
+def parent_of(pid: int) -> int:
+    """0 when it has ended."""
+    return int((_about(pid, "stat").rpartition(")")[2].split() or ["", "0"])[1])
+
+
+def _about(pid: str | int, what: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text()
+    except OSError:
+        return ""

@@ -12,7 +12,7 @@ import pytest
 from lattice.testing import LocalCluster, eventually
 from tests.e2e.open_programs import open_programs
 from tests.image_files import MOUNT, make_greeter
-from tests.rootless import USER, USER_NAME, require_rootless_images, servers_of
+from tests.rootless import USER, USER_NAME, keepers, parent_of, require_rootless_images, servers_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
 LABEL = "greeter/1.0:v1"
@@ -54,20 +54,10 @@ def check_nothing_is_left(cluster: LocalCluster) -> None:
         return not servers_of(cluster.directory) or None
 
     eventually(is_gone, "squashfuse to end")
-    eventually(lambda: not keepers() or None, "its keeper to end")
+    shims = {process.pid for process in cluster.file.of_role("shim")}
+    eventually(lambda: not any(parent_of(pid) in shims for pid in keepers()) or None, "its keeper to end")
     assert not os.path.ismount(MOUNT)
     assert not list((cluster.directory / "cache" / "uenv").glob("*.part"))
-
-
-def keepers() -> list[str]:
-    return [each for each in os.listdir("/proc") if each.isdigit() and name_of(each) == "lattice-keeper"]
-
-
-def name_of(pid: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
 
 
 def wait_for_file(path: Path) -> None:

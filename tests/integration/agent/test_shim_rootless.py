@@ -47,6 +47,14 @@ def wait_for_nothing(shim: ShimProcess) -> None:
     wait_for(lambda: shim.process.poll() is not None or not keepers_of(shim.process.pid), "the keeper to end")
 
 
+def runs_of(shim: ShimProcess) -> object:
+    """As an agent asks that tries again: a process that was being forked may hold the socket of the shim before for a moment."""
+    try:
+        return shim.connect().ask("list")["runs"]
+    except ConnectionError:
+        return None
+
+
 def start(shim: ShimProcess, number: int, script: str, mounts: Mounts) -> Any:  # noqa: ANN401 - a message
     agent = shim.connect()
     answer = agent.ask("start", **shim.request(number, "sh", "-c", script), mounts=mounts)
@@ -88,6 +96,22 @@ def test_mount_point_that_the_host_lacks_is_made_for_the_run_and_all_else_is_as_
     wait_for_nothing(shim)
 
 
+def test_root_stays_that_of_the_host_where_the_mount_point_exists(shim: ShimProcess, mounts: Mounts) -> None:
+    agent = start(shim, 1, "stat -c %d:%i /; ls /mnt", [{**mounts[0], "target": "/mnt"}])
+    agent.ended(1)
+    own = os.stat("/")
+    assert shim.output(1).splitlines() == [f"{own.st_dev}:{own.st_ino}", "bin", "meta"]
+
+
+def test_terminal_of_a_step_has_its_name_inside(shim: ShimProcess, mounts: Mounts) -> None:
+    agent = shim.connect()
+    fields = request(shim, 1, "sh", "-c", f"tty; GREETING=you {MOUNT}/bin/greet", pty=True)
+    assert agent.ask("launch_step", **fields, mounts=mounts)["ok"]
+    assert step_end(agent, 1)["tasks"][0]["exit_code"] == 0
+    name, greeting = written(fields)[0].decode().split("\r\n")[:2]
+    assert (name.startswith("/dev/pts/"), greeting) == (True, "hello from you")
+
+
 def test_steps_share_the_file_system_of_the_run(shim: ShimProcess, mounts: Mounts) -> None:
     agent = start(shim, 1, "readlink /proc/self/ns/mnt; exec sleep 300", mounts)
     fields = request(shim, 1, "sh", "-c", f"readlink /proc/self/ns/mnt; GREETING=step {MOUNT}/bin/greet", tasks=2)
@@ -119,6 +143,28 @@ def test_steps_without_a_run_bring_the_image_along_and_share_it(shim: ShimProces
     wait_for_nothing(shim)
 
 
+def test_runs_of_all_nodes_of_a_machine_may_look_at_each_other(
+    shim: ShimProcess, mounts: Mounts, make_shim: Callable[..., ShimProcess]
+) -> None:
+    """As ranks of MPI do that share memory, and as the same processes may without images."""
+    other = make_shim(uid=USER, cgroup=False)
+    asked = []
+    for each in (shim, other):  # both start before one has an answer
+        agent = each.connect()
+        script = "readlink /proc/self/ns/user /proc/self/ns/mnt; echo $$ > pid; exec sleep 300"
+        asked.append((agent, agent.send("start", **each.request(1, "sh", "-c", script), mounts=mounts)))
+    assert all(agent.answer(number)["ok"] for agent, number in asked)
+    pids = [each.written_pid("pid") for each in (shim, other)]
+    wait_for(lambda: all(len(each.output(1).split()) == 2 for each in (shim, other)), "what they say to arrive")
+    first, second = (each.output(1).split() for each in (shim, other))
+    assert (first[0] == second[0], first[1] == second[1]) == (True, False)
+    look = f"ls /proc/{pids[0]}/fd >/dev/null && echo seen"
+    fields = request(other, 1, "sh", "-c", look)
+    assert asked[1][0].ask("launch_step", **fields)["ok"]
+    step_end(asked[1][0], 1)
+    assert written(fields) == {0: b"seen\n"}
+
+
 def test_nothing_outlives_a_shim_that_was_killed(shim: ShimProcess, mounts: Mounts) -> None:
     start(shim, 1, "echo $$ > pid; exec sleep 300", mounts)
     pid, (keeper,), (server,) = shim.written_pid("pid"), keepers_of(shim.process.pid), servers_of(shim.dir)
@@ -127,6 +173,25 @@ def test_nothing_outlives_a_shim_that_was_killed(shim: ShimProcess, mounts: Moun
     shim.restart()
     shim.connect()
     assert not alive(pid)
+
+
+@pytest.mark.parametrize("moment", ["asked", "keeper", "server", "answered"])
+def test_shim_that_is_killed_while_it_starts_a_run_leaves_nothing(
+    shim: ShimProcess, mounts: Mounts, moment: str
+) -> None:
+    agent = shim.connect()
+    asked = agent.send("start", **shim.request(1, "sh", "-c", "echo $$ > pid; exec sleep 300"), mounts=mounts)
+    if moment == "answered":
+        agent.answer(asked)
+    elif moment != "asked":
+        has_come = {"keeper": lambda: keepers_of(shim.process.pid), "server": lambda: servers_of(shim.dir)}[moment]
+        wait_for(has_come, "the moment to come")
+    known = [*keepers_of(shim.process.pid), *servers_of(shim.dir)]
+    shim.kill()
+    wait_for(lambda: not servers_of(shim.dir) and not any(alive(pid) for pid in known), "everything to die with it")
+    shim.restart()
+    wait_for(lambda: runs_of(shim) == [], "a new shim that knows no run")
+    wait_for_nothing(shim)
 
 
 @pytest.mark.parametrize("moment", ["keeper", "server"])

@@ -19,7 +19,7 @@ import signal
 
 from lattice.agent.shim.loop import keep_only
 from lattice.agent.shim.namespace import SQUASHFUSE, Mount, View
-from lattice.agent.shim.rootless.userns import Refused, enter_own, explain, make_root, mount_fuse
+from lattice.agent.shim.rootless.userns import KEEPER, Refused, enter_shared, explain, make_root, mount_fuse
 from lattice.agent.shim.spawn import block_signals, unblock_signals
 from lattice.agent.shim.tree import MARKER
 
@@ -45,7 +45,7 @@ def keep_view(mounts: list[Mount], mark: str, within_s: float = KEPT_WITHIN_S) -
         os.close(report_w)
         os.close(held)
     try:
-        said = os.read(report, 4096) if select.select([report], [], [], within_s)[0] else b""
+        said = os.read(report, 4096) if select.select([report], [], [], within_s)[0] else None
         if said != READY:
             raise _failure(mounts, said, within_s)
         return View(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC), held_w, pid)
@@ -76,7 +76,7 @@ def _keep(mounts: list[Mount], mark: str, shim: int, report: int, held: int) -> 
     try:
         _die_with(shim)
         signal.set_wakeup_fd(-1)  # the shim's own, whose number may soon mean something else
-        _libc.prctl(PR_SET_NAME, b"lattice-keeper", 0, 0, 0)
+        _libc.prctl(PR_SET_NAME, KEEPER, 0, 0, 0)
         keep_only({report, held})
         said = _make(mounts, mark, servers)
         os.write(report, said)
@@ -93,7 +93,7 @@ def _make(mounts: list[Mount], mark: str, servers: list[_Server]) -> bytes:
     """`ready`, or which mount failed and why, in words if there are any."""
     place, server = -1, None
     try:
-        enter_own()
+        enter_shared()
         if missing := [each.target for each in mounts if not os.path.isdir(each.target)]:
             make_root(missing)
         for place, mount in enumerate(mounts):  # noqa: B007 - read where one fails
@@ -180,9 +180,11 @@ def _die_with(parent: int) -> None:
         os._exit(0)
 
 
-def _failure(mounts: list[Mount], said: bytes, within_s: float) -> OSError:
-    if not said:
+def _failure(mounts: list[Mount], said: bytes | None, within_s: float) -> OSError:
+    if said is None:
         return OSError(errno.ETIMEDOUT, f"cannot mount the run's file system within {within_s:g} s")
+    if not said:
+        return OSError(errno.EIO, "cannot mount the run's file system: the process that mounts it was killed")
     place, number, words = (*said.decode("utf-8", "replace").split(" ", 2), "", "")[:3]
     code = int(number) if number.isdigit() else errno.EIO
     what = mounts[int(place)].target.decode("utf-8", "replace") if place.isdigit() else "the run's file system"

@@ -11,7 +11,10 @@ import errno
 import os
 import select
 import signal
+import socket
+import time
 
+from lattice.agent.shim.hierarchies import read_bytes
 from lattice.agent.shim.loop import keep_only
 from lattice.agent.shim.namespace import (
     CLONE_NEWNS,
@@ -31,6 +34,8 @@ FUSE = "/dev/fuse"
 # Any folder that every machine has: a new root lies over it for a moment.
 BASE = b"/tmp"
 HOST = b"/.lattice-host"
+KEEPER = b"lattice-keeper"  # what keepers call themselves
+LOCKED_WITHIN_S, LOCK_AGAIN_S = 0.5, 0.002
 TRIED_WITHIN_S = 5.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -46,8 +51,25 @@ class Refused(OSError):
 
 def enter_own() -> None:
     """In a child with one thread: new namespaces, in which what the host mounts later appears, and nothing leads back. Raises Refused."""
+    _make_user_namespace()
+    _make_mount_namespace()
+
+
+def enter_shared() -> None:
+    """The same in the user namespace of another keeper of this user, if there is one: processes in two of them may neither look at each
+    other nor share memory as ranks of MPI do, and the nodes of a local cluster are one machine. Raises Refused."""
+    lock = _lock_keepers()
+    try:
+        if not any(_join(pid) for pid in _keepers()):
+            _make_user_namespace()
+    finally:
+        lock.close()
+    _make_mount_namespace()
+
+
+def _make_user_namespace() -> None:
     uid, gid = os.geteuid(), os.getegid()
-    if _libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):
+    if _libc.unshare(CLONE_NEWUSER):
         raise Refused("namespace", ctypes.get_errno())
     try:
         # Without this the kernel takes no map of groups from a user. Access by further groups stays, though they have no number inside.
@@ -56,10 +78,67 @@ def enter_own() -> None:
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
     except OSError as error:
         raise Refused("map", error.errno or 0) from None
+
+
+def _make_mount_namespace() -> None:
+    if _libc.unshare(CLONE_NEWNS):
+        raise Refused("rights", ctypes.get_errno())
     try:
         mount_at(None, b"/", None, MS_REC | MS_SLAVE, None)
     except OSError as error:
         raise Refused("rights", error.errno or 0) from None
+
+
+def _lock_keepers() -> socket.socket:
+    """One keeper of this user at a time looks for others, so that two that start together find each other. The name is free again when
+    its holder dies. Another user could take it for ever: then each keeper has a namespace of its own after a while."""
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    until = time.monotonic() + LOCKED_WITHIN_S
+    while time.monotonic() < until:
+        try:
+            held.bind(f"\0lattice-keepers-{os.geteuid()}".encode())
+        except OSError:
+            time.sleep(LOCK_AGAIN_S)
+        else:
+            break
+    return held
+
+
+def _keepers() -> list[int]:
+    """Those of this user that have a user namespace with the same map, oldest first."""
+    own = os.geteuid()
+    wanted = [[b"%d" % number, b"%d" % number, b"1"] for number in (own, os.getegid())]
+    found = []
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit() and _is_keeper(entry, own) and _maps(entry.name) == wanted:
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def _is_keeper(entry: os.DirEntry[str], own: int) -> bool:
+    try:
+        return entry.stat().st_uid == own and read_bytes(f"{entry.path}/comm") == KEEPER + b"\n"
+    except OSError:
+        return False
+
+
+def _maps(pid: str) -> list[list[bytes]]:
+    try:
+        return [read_bytes(f"/proc/{pid}/{name}").split() for name in ("uid_map", "gid_map")]
+    except OSError:
+        return []
+
+
+def _join(pid: int) -> bool:
+    try:
+        fd = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False  # it has ended
+    try:
+        return bool(_libc.setns(fd, CLONE_NEWUSER) == 0)
+    finally:
+        os.close(fd)
 
 
 def mount_fuse(target: bytes, kind: bytes) -> int:
