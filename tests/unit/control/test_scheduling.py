@@ -12,11 +12,12 @@ from lattice.core.machine.commands import (
     DrainNode,
     PlaceAllocation,
     RegisterNode,
+    ReleaseAllocation,
     SetSetting,
 )
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.nodes.observations import Observations
-from lattice.core.model.work.allocations import AllocationState
+from lattice.core.model.work.allocations import AllocationState, Hold
 from lattice.core.scheduler.proposals import Plan
 from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.scheduling import CycleReport
@@ -160,6 +161,23 @@ async def test_a_submission_starts_a_cycle_at_once() -> None:
     await world.ended(number, "n1")
     await asyncio.wait_for(placed.wait(), 2)
     assert world.allocation(waiting).shares == (Share(node="n1"),)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_work_that_is_held_starts_a_cycle_when_it_is_released() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world).loop
+    task = asyncio.create_task(loop.run())
+    await until(lambda: loop.status().cycles == 1)
+    held = await world.submit(hold=Hold.USER)
+    for _ in range(50):  # a plan this small is made between two turns of the loop
+        await asyncio.sleep(0)
+    assert loop.status().cycles == 1
+    await world.do(ReleaseAllocation(number=held))
+    await until(lambda: world.allocation(held).nodes == ("n1",))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

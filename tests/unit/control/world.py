@@ -14,7 +14,7 @@ from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node, Share
 from lattice.core.model.site.tenants import Tenant, Vcluster
-from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
+from lattice.core.model.work.allocations import Allocation, Cause, Hold, PartPhase, Request
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.checkpoints import CheckpointWay
 from lattice.core.model.work.notifications import Notify
@@ -71,6 +71,7 @@ class World:
         vcluster: str = "default",
         name: str = "test",
         idle_end_s: int = 0,
+        hold: Hold = Hold.NONE,
         preemption_class: int = 5,
         checkpoint: CheckpointWay | None = None,
         stages_out: bool = False,
@@ -84,6 +85,7 @@ class World:
             vcluster=vcluster,
             request=Request(nodes=nodes),
             idle_end_s=idle_end_s,
+            hold=hold,
             preemption_class=preemption_class,
             checkpoint=checkpoint,
             stages_out=stages_out,

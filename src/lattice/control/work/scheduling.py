@@ -58,7 +58,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.site.budgets import Remaining
 from lattice.core.model.site.settings import setting_value
-from lattice.core.model.work.allocations import QUEUED, Allocation, TaskGroup
+from lattice.core.model.work.allocations import QUEUED, Allocation, Hold, TaskGroup
 from lattice.core.scheduler.plan import arrange, plan
 from lattice.core.scheduler.proposals import Explanation, Placement, Plan
 from lattice.core.scheduler.score.budget import Use, uses
@@ -371,7 +371,7 @@ class Scheduling:
             self._is_full = False
         # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
         waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
-        ringing = [event for event in events if isinstance(event, waking)]
+        ringing = [event for event in events if isinstance(event, waking) and not _cannot_start(event)]
         if ringing and self._is_full and all(isinstance(event, _ARRIVING) for event in ringing):
             self._plan_soon()
         elif ringing:
@@ -386,6 +386,13 @@ class Scheduling:
     def _is_anybody_waiting(self) -> bool:
         state = self._replica.state
         return bool(state.groups or self._replacing.numbers) or not QUEUED.isdisjoint(state.state_counts)
+
+
+def _cannot_start(event: AnyEvent) -> bool:
+    """Whether it submits work that something else has to happen to first: a release, or the end of other work. That wakes, too."""
+    return isinstance(event, AllocationSubmitted) and (
+        event.allocation.hold is not Hold.NONE or bool(event.allocation.waits_for)
+    )
 
 
 def _report(
