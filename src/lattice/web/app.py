@@ -72,7 +72,10 @@ class WebPage:
             return
         path: str = scope["path"]
         if path.startswith(("/api/", "/v1/")):
-            await self._as_user(scope, receive, send)
+            if is_of_browser(scope["headers"]):
+                await self._as_user(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
         elif kind == "http" and path.startswith("/web/"):
             await self._logins(scope, receive, send)
         elif kind == "http" and scope["method"] in ("GET", "HEAD") and self._address(path):
@@ -108,9 +111,6 @@ class WebPage:
     async def _as_user(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands a request on, with the token of its session where it has one and no token of its own."""
         headers: list[Header] = scope["headers"]
-        if not is_of_browser(headers):
-            await self._app(scope, receive, send)
-            return
         is_socket = scope["type"] == "websocket"
         page_key = _protocol_key(headers) if is_socket else _header(headers, PAGE_HEADER)
         found = cookies(headers)

@@ -1,6 +1,8 @@
 """DAGs: submit, read, list, draw, cancel."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Literal
 
 import msgspec
@@ -76,7 +78,9 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     """Submit a DAG, all of its allocations or none; it is durable and visible when the call returns."""
     _check_size(context, request)
     warnings: list[str] = []
-    members = tuple([await _member(context, each, warnings) for each in read_members(request)])
+    # Many members, and few tenants among them.
+    tenant_of = cache(partial(context.chosen_tenant, Permission.SUBMIT))
+    members = tuple([await _member(context, each, tenant_of, warnings) for each in read_members(request)])
     _check_tenants(members)
     command = SubmitDag(
         name=check_name(request.name, "name") if request.name else "dag",
@@ -128,12 +132,14 @@ def _check_size(context: Context, request: DagSubmission) -> None:
         )
 
 
-async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]) -> DagMember:
+async def _member(
+    context: Context, wanted: SubmittedMember, tenant_of: Callable[[str], str], warnings: list[str]
+) -> DagMember:
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
         account=identity.account,
-        tenant=context.chosen_tenant(Permission.SUBMIT, wanted.submission.tenant),
+        tenant=tenant_of(wanted.submission.tenant),
         vcluster=context.default_vcluster,
     )
     if wanted.submission.resume_from:
@@ -257,11 +263,9 @@ async def _all_members(context: Context, dag: Dag) -> list[Member]:
 async def _members(context: Context, dag: Dag) -> list[Member]:
     """Those that the caller may see: a DAG of an earlier version may have members in several tenants."""
     heads = [(member, member_head(member)) for member in await _all_members(context, dag)]
-    return [
-        with_message(context, each)
-        for each, head in heads
-        if context.covers(Permission.READ, user=head.user, tenant=head.tenant)
-    ]
+    owners = {(head.user, head.tenant) for _, head in heads}
+    visible = {(user, tenant) for user, tenant in owners if context.covers(Permission.READ, user=user, tenant=tenant)}
+    return [with_message(context, each) for each, head in heads if (head.user, head.tenant) in visible]
 
 
 def _nothing(_number: int) -> str:

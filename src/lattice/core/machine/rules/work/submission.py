@@ -73,16 +73,12 @@ def judge(
     # for work that would be refused anyway.
     refusal = (
         _check_shape(command, size)
-        or _check_scaling(command, command.scaling)
+        or (None if command.scaling is None else _check_scaling(command, command.scaling))
         or notifications.check_notify(state, command)
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
-        or sessions.check_session(state, command, vcluster)
-        or closeness.check_submission(command, vcluster)
-        or exposure.check_exposes(state, command, vcluster, batch.services)
-        or checkpoints.check(state, command)
-        or staging.check_sources(state, command, vcluster)
+        or (_check_special(state, command, vcluster, batch) if _is_special(command) else None)
         or _check_claim(state, command, vcluster)
         or _check_quota(state, command, tenant)
     )
@@ -93,6 +89,28 @@ def judge(
     if refusal is not None:
         return refusal
     return _submitted(state, command, staging.declared(state, command, record), size, batch)
+
+
+def _is_special(command: cmd.SubmitAllocation) -> bool:
+    """Whether it asks for something that few submissions ask for; the others are not looked through for each of these."""
+    return bool(
+        command.session
+        or command.telemetry is not None
+        or command.exposes
+        or command.checkpoint is not None
+        or command.resume_from is not None
+        or command.data
+    )
+
+
+def _check_special(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, batch: Batch) -> Rejected | None:
+    return (
+        sessions.check_session(state, command, vcluster)
+        or closeness.check_submission(command, vcluster)
+        or exposure.check_exposes(state, command, vcluster, batch.services)
+        or checkpoints.check(state, command)
+        or staging.check_sources(state, command, vcluster)
+    )
 
 
 def check_again(state: State, head: Allocation, at: int) -> Rejected | None:
@@ -280,9 +298,7 @@ def _task_count(command: cmd.SubmitAllocation) -> int:
     return sum((last - first) // step + 1 for first, last, step in command.tasks if step > 0)
 
 
-def _check_scaling(command: cmd.SubmitAllocation, scaling: ScalePolicy | None) -> Rejected | None:
-    if scaling is None:
-        return None
+def _check_scaling(command: cmd.SubmitAllocation, scaling: ScalePolicy) -> Rejected | None:
     if command.lifecycle is not Lifecycle.REACTIVE or command.tasks or command.per_node is False:
         return _invalid("only reactive services with an instance on each node are scaled, and no task groups")
     if not 1 <= scaling.min_nodes <= scaling.max_nodes or command.request.nodes != scaling.min_nodes:
