@@ -101,6 +101,12 @@ def test_cluster_json_names_every_process_and_follows_their_deaths(cluster: Loca
     assert stat.S_IMODE((cluster.directory / "cluster.json").stat().st_mode) == 0o600
 
 
+def test_the_mover_gives_way_to_servers_and_nodes(cluster: LocalCluster) -> None:
+    pids = {process.role: process.pid for process in cluster.file.processes}
+    nice = {role: os.getpriority(os.PRIO_PROCESS, pid) for role, pid in pids.items()}
+    assert nice["mover"] > max(nice["server"], nice["agent"])
+
+
 def test_env_exports_addresses_and_paths_but_no_secret(cluster: LocalCluster) -> None:
     said = cluster.cli("env", "--dir", str(cluster.directory)).stdout
     variables = dict(word.split("=", 1) for line in said.splitlines() for word in shlex.split(line)[1:])

@@ -119,11 +119,16 @@ def hot_tier(layout: Layout, options: Options) -> str:
     return given[-1] if given else str(layout.tiers / "hot")
 
 
+# Whoever started a cluster uses it at once, while the mover still starts; servers and nodes have the processors first.
+GIVES_WAY = ("nice", "-n", "10")
+
+
 def mover_command(layout: Layout, options: Options, servers: str) -> list[str]:
     settings = [word for setting in options.settings for word in ("--set", setting)]
     config = str(layout.config_of(options.server_names()[0]))
     token = str(layout.mover_token)
-    return [program("lattice-mover"), "--config", config, "--servers", servers, "--token-file", token, *settings]
+    mover = [program("lattice-mover"), "--config", config, "--servers", servers, "--token-file", token, *settings]
+    return [*GIVES_WAY, *mover]
 
 
 def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> list[str]:
