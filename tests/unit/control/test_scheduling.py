@@ -173,11 +173,15 @@ async def test_work_that_is_held_starts_a_cycle_when_it_is_released() -> None:
     task = asyncio.create_task(loop.run())
     await until(lambda: loop.status().cycles == 1)
     held = await world.submit(hold=Hold.USER)
+    group = await world.submit(hold=Hold.USER, tasks=((0, 3, 1),))
     for _ in range(50):  # a plan this small is made between two turns of the loop
         await asyncio.sleep(0)
     assert loop.status().cycles == 1
     await world.do(ReleaseAllocation(number=held))
     await until(lambda: world.allocation(held).nodes == ("n1",))
+    await world.do(ReleaseAllocation(number=group))
+    await world.ended(held, "n1")
+    await until(lambda: world.state.groups[group].holding > 0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -390,9 +390,13 @@ class Scheduling:
 
 def _cannot_start(event: AnyEvent) -> bool:
     """Whether it submits work that something else has to happen to first: a release, or the end of other work. That wakes, too."""
-    return isinstance(event, AllocationSubmitted) and (
-        event.allocation.hold is not Hold.NONE or bool(event.allocation.waits_for)
-    )
+    match event:
+        case AllocationSubmitted():
+            return event.allocation.hold is not Hold.NONE or bool(event.allocation.waits_for)
+        case TaskGroupSubmitted():
+            return event.group.template.hold is not Hold.NONE or not event.group.startable
+        case _:
+            return False
 
 
 def _report(
