@@ -119,7 +119,7 @@ def hot_tier(layout: Layout, options: Options) -> str:
     return given[-1] if given else str(layout.tiers / "hot")
 
 
-# Whoever started a cluster uses it at once, while the mover still starts; servers and nodes have the processors first.
+# The first work is often submitted while the mover still starts; servers and nodes have the processors first.
 GIVES_WAY = ("nice", "-n", "10")
 
 
