@@ -122,6 +122,12 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     memory_policies: bool = False  # the same of policies of memory, and whether the kernel has them
     holds: bool = False  # the same of runs without a process of their own
     task_cpus: bool = False  # whether it binds single tasks of a step
+    step_views: bool = False  # whether it lets single steps see a container of their own
+    containers: tuple[tuple[int, int], ...] = ()  # numbers and runs of which it keeps some
+    kept: dict[str, tuple[int, str]] = {}  # of a run, by name: where it has them open, and what they were made of
+    running: dict[
+        str, tuple[bool, str]
+    ] = {}  # of a run, by name: those with a step, whether it can write there, and the same
     pmi_service: bool = False  # whether it starts PMI services; an older one would ignore that a step asks for one
     limits: tuple[str, ...] | None = None  # controllers that hold runs here; None from a shim of release 0.1.0
     mount_kinds: tuple[str, ...] = ()  # what it can mount there

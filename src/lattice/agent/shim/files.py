@@ -211,3 +211,13 @@ def _put(target: int, data: bytes) -> None:
             view = view[os.write(target, view) :]
     except OSError:
         return
+
+
+def tell_copier(copier: int, line: bytes) -> None:
+    """Tell a copier how the run ended, and that this was all; it may have gone, without its files or given up."""
+    try:
+        os.write(copier, line)
+    except BrokenPipeError:
+        return
+    finally:
+        os.close(copier)

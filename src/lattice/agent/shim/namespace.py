@@ -128,10 +128,7 @@ def mounts_of(request: dict[str, object]) -> list[Mount]:
 def make_namespace(mounts: list[Mount], within_s: float = MAKE_WITHIN_S) -> int:
     """A descriptor of a new namespace with these mounts. Raises OSError, which names the one that failed."""
     if mounts[0].kind == NAMESPACE:
-        try:
-            return os.open(mounts[0].source, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise OSError(error.errno, f"the container is gone: {os.strerror(error.errno or 0)}") from None
+        return _open_namespace(mounts[0].source)
     report, report_w = os.pipe()
     done, done_w = os.pipe()
     pid = os.fork()
@@ -151,6 +148,18 @@ def make_namespace(mounts: list[Mount], within_s: float = MAKE_WITHIN_S) -> int:
         os.close(report)
         os.close(done_w)
         os.waitpid(pid, 0)
+
+
+def open_namespace(source: object) -> int:
+    """A descriptor of one that others made. Raises OSError and ValueError."""
+    return _open_namespace(_path(source, "source"))
+
+
+def _open_namespace(source: bytes) -> int:
+    try:
+        return os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(error.errno, f"the container is gone: {os.strerror(error.errno or 0)}") from None
 
 
 def enter_namespace(fd: int) -> None:

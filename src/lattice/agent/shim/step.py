@@ -43,7 +43,7 @@ END_OF_INPUT = b"\x04"  # what a terminal takes for it
 class StepCgroup(Cgroup):
     """A group inside the allocation's own, so that a step can be killed and measured alone. The limits are the allocation's."""
 
-    __slots__ = ("_parent",)
+    __slots__ = ("_owns_view", "_parent")
 
     def __init__(self, parent: Cgroup, name: str) -> None:
         twins: dict[str, str] = {
@@ -52,8 +52,15 @@ class StepCgroup(Cgroup):
         super().__init__(f"{parent.path}/{name}", twins, counted=(*twins, *parent.split()))
         self._parent = parent
         self.view = parent.view  # the parent's, and closed by it
+        self._owns_view = False
+
+    def own_view(self, view: View) -> None:
+        """The step sees this instead of what its parent sees."""
+        self.view, self._owns_view = view, True
 
     def close_view(self) -> None:
+        if self._owns_view:
+            self.view.close()
         self.view = View()
 
     @property

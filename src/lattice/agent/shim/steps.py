@@ -18,6 +18,7 @@ See docs/architecture/steps.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.confinement.usage import Usage
+from lattice.agent.shim.containers.views import Containers
 from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
@@ -98,8 +100,9 @@ class StepTable:
         self._tasks: dict[int, tuple[Step, Task]] = {}
         self._services: dict[int, Step] = {}  # a step whose service is in here is not over
         # Groups of allocations without a run on this node, with the live steps inside. Made by the first of these, removed with
-        # the last: a group with an entry here has at least one step.
+        # the last: a group with an entry here has at least one step, or containers are kept for further ones, whose memory it counts.
         self._holders: dict[tuple[int, int], tuple[Cgroup | ProcessTree, set[StepKey]]] = {}
+        self.containers = Containers()
 
     # Requests.
 
@@ -204,8 +207,10 @@ class StepTable:
             self._streams.begin(step, request)
         try:
             step.group = self._make_group(key, run, request)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             step.journal.close()
+            if isinstance(error, OSError) and error.errno == errno.ESRCH:
+                return {"ok": False, "error": error.strerror, "errno": error.errno}
             raise
         step.memory_limit_mb = run.memory_limit_mb if run is not None else limits_of(request).memory_mb
         self._steps[key] = self.live[key] = step
@@ -236,6 +241,8 @@ class StepTable:
     def _make_group(self, key: StepKey, run: Run | None, request: Body) -> StepCgroup | StepTrees:
         """Inside the group of the run, so that its memory limit holds for both; else inside one that the steps share."""
         if isinstance(self._tracker, Forest):
+            if request.get("view"):
+                raise OSError(errno.EPERM, "this node cannot mount for a step: its agent is not root")
             return StepTrees(self._view_in_trees(key, run, request))
         parent = run.group if run is not None else None
         if not isinstance(parent, Cgroup):
@@ -245,7 +252,9 @@ class StepTable:
         group = StepCgroup(parent, f"step-{key[2]}")
         try:
             group.make()
-        except OSError:
+            self.containers.enter(key, group, request)
+        except (OSError, ValueError):
+            self.containers.left(key)
             self._remove(group, 10)
             self._release_holder(key)
             raise
@@ -301,26 +310,24 @@ class StepTable:
         return self._holder_of(key, request).view if request.get("mounts") else View()
 
     def _holder_of(self, key: StepKey, request: Body) -> Cgroup | ProcessTree:
-        if key[:2] not in self._holders:
-            self._holders[key[:2]] = (self._make_holder(key, request), set())
-        holder, steps = self._holders[key[:2]]
-        steps.add(key)
-        return holder
-
-    def _make_holder(self, key: StepKey, request: Body) -> Cgroup | ProcessTree:
         """What steps share on a node where the allocation runs no script: limits, and what they see of the file system."""
         directory = str(request.get("dir"))
-        holder: Cgroup | ProcessTree
-        if isinstance(self._tracker, Forest):
-            holder = ProcessTree(self._tracker, directory)  # without a process of its own; the forest does not know it
-        else:
-            holder = self._tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
+        if key[:2] not in self._holders:
+            self._holders[key[:2]] = (self._make_holder(key, directory, request), set())
+        holder, steps = self._holders[key[:2]]
+        steps.add(key)
         try:
-            holder.view = make_view(mounts_of(request), directory, self._tracker)
+            if holder.view.namespace < 0:  # a step before, with a container of its own, brought nothing
+                holder.view = make_view(mounts_of(request), directory, self._tracker)
         except (OSError, ValueError):
-            self._remove(holder, 10)
+            self._release_holder(key)
             raise
         return holder
+
+    def _make_holder(self, key: StepKey, directory: str, request: Body) -> Cgroup | ProcessTree:
+        if isinstance(self._tracker, Forest):
+            return ProcessTree(self._tracker, directory)  # without a process of its own; the forest does not know it
+        return self._tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
 
     def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:
         launch = None
@@ -530,6 +537,7 @@ class StepTable:
             self._blame_memory(step, group, usage)
             step.judge(usage)
             self._remove(group, 10)
+        self.containers.left(step.key)
         self._release_holder(step.key)
         step.ended_boot_s = boot_now()
         step.phase = "ended"
@@ -557,9 +565,14 @@ class StepTable:
     def _release_holder(self, key: StepKey) -> None:
         holder, steps = self._holders.get(key[:2], (None, set()))
         steps.discard(key)
-        if holder is not None and not steps:
+        if holder is not None and not steps and not self.containers.has_kept(key[:2]):
             del self._holders[key[:2]]
             self._remove(holder, 10)
+
+    def drop_containers(self, run: tuple[int, int]) -> None:
+        """The run is over: no further step of it comes."""
+        self.containers.drop(run)
+        self._release_holder((*run, -1))
 
     def _report(self, step: Step) -> None:
         self._tell({"event": "step", **step.status()})

@@ -30,13 +30,13 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import MAIN, Cgroup, CgroupRoot
 from lattice.agent.shim.confinement.kernel_log import KernelLog
 from lattice.agent.shim.confinement.memory_policy import can_set
-from lattice.agent.shim.files import MAX_S, lay
+from lattice.agent.shim.files import MAX_S, lay, tell_copier
 from lattice.agent.shim.health.commands import ProbeCommands
 from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
-from lattice.agent.shim.namespace import BIND
+from lattice.agent.shim.namespace import BIND, NAMESPACE
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.rootless.views import make_view, mount_kinds
 from lattice.agent.shim.run import Group, Key, Run, in_words, make_folder
@@ -116,6 +116,8 @@ class RunTable:
             return self._probes.start(link, _key(request), self._live.get(_key(request)), request)
         if operation == "processes":
             return self._processes(_key(request))
+        if operation == "containers":
+            return self._steps.containers.told(_key(request))
         if operation == "measure":
             return self._measure(_key(request) if "number" in request else None, figures_of, "groups")
         if operation == "groups":
@@ -132,6 +134,7 @@ class RunTable:
             key = _key(request)
             return self._interventions.handle(str(operation), key, self._runs.get(key), request)
         actions = {"stop": self._stop, "update": self._update, "forget": self._forget, "finish": self._finish_as}
+        actions["drop_containers"] = self._drop_containers
         action = actions.get(str(operation))
         if action is None:
             return _refusal(f"unknown op {operation!r}")
@@ -199,6 +202,8 @@ class RunTable:
             "holds": True,
             "memory_policies": can_set(),
             "task_cpus": True,
+            "step_views": NAMESPACE in kinds,
+            "containers": self._steps.containers.runs(),
             "mount_kinds": kinds,
             "mount_problem": problem,
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
@@ -226,6 +231,10 @@ class RunTable:
         if key in self._live:
             return _refusal(f"run {key[0]}.{key[1]} has not ended")
         self._runs.pop(key, None)
+        return {"ok": True}
+
+    def _drop_containers(self, key: Key, _request: Body) -> Body:
+        self._steps.drop_containers(key)
         return {"ok": True}
 
     def shutdown(self) -> None:
@@ -504,6 +513,7 @@ class RunTable:
         self._judge(run)
         self._release(run)
         group, run.group = run.group, None
+        self._steps.drop_containers(run.key)
         if group is not None:
             group.close_view()
         run.close()
@@ -528,7 +538,7 @@ class RunTable:
                 run.victim = self._victim(run.group)
             run.judge(usage)
         if run.note_fd >= 0:
-            _tell(run.note_fd, run.last_line().encode())
+            tell_copier(run.note_fd, run.last_line().encode())
             run.note_fd = -1
 
     def _victim(self, group: Cgroup) -> str:
@@ -568,16 +578,6 @@ class RunTable:
         """Write status.json; while the disk is full the record lives here and is tried again."""
         if not run.save() and self._runs.get(run.key) is run:
             run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
-
-
-def _tell(copier: int, line: bytes) -> None:
-    """Tell a copier how the run ended, and that this was all; it may have gone, without its files or given up."""
-    try:
-        os.write(copier, line)
-    except BrokenPipeError:
-        return
-    finally:
-        os.close(copier)
 
 
 def _refusal(text: str) -> Body:
