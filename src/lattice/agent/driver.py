@@ -409,7 +409,7 @@ class Driver:
         if isinstance(stimulus, Welcomed):
             greeting = stimulus.greeting
             check_history(self.state, greeting, self.feed)
-            is_stale = self._steps.table.judge(frozenset(greeting.held_by))
+            is_stale = self._steps.judge(frozenset(greeting.held_by))
             self.feed(msgspec.structs.replace(stimulus, has_stale_steps=is_stale))
             self._welcomed(greeting)
             self._steps.table.repeat_reports(all_of_them=True)
@@ -451,7 +451,7 @@ class Driver:
         self._beat()
 
     def _register(self, runs: tuple[KnownRun, ...]) -> None:
-        self._post(messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, self._process))
+        self._post(messages.register(self._facts, runs, self._steps.known(), self.state.epoch, self._process))
         self.keeper.announce()
 
     def _post(self, message: pb.AgentMessage) -> None:

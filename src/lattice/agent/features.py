@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from lattice.agent.checkpoints import watching
 from lattice.agent.containers.node import FEATURE as CONTAINER_FEATURE
+from lattice.agent.containers.node import FEATURES as CONTAINER_FEATURES
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.hooks.data import DIRECTORY_FEATURES, directory_features
 from lattice.agent.images.node import FEATURE as UENV_FEATURE
@@ -20,7 +21,7 @@ from lattice.ports.nodes.measures import MissingFeature
 
 CGROUP_FEATURE = "cgroup"
 # Found out here, whatever a configuration or an earlier shim made the node claim.
-OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, CONTAINER_FEATURE, PMIX_FEATURE} | LIMIT_FEATURES | DIRECTORY_FEATURES
+OWN_FEATURES = {CGROUP_FEATURE, UENV_FEATURE, PMIX_FEATURE} | CONTAINER_FEATURES | LIMIT_FEATURES | DIRECTORY_FEATURES
 OWN_FEATURES |= {watching.FEATURE, ACCESS_FEATURE} | START_FEATURES
 
 
@@ -39,7 +40,7 @@ class NodeFeatures:
         """`declared` before; `of_steps` is what steps can use of this shim."""
         kinds, own = listing.mount_kinds, self._settings
         features = set(declared) - OWN_FEATURES | confinement_features(listing.limits) | of_steps
-        features |= self._images.features(kinds) | self._containers.features(kinds)
+        features |= self._images.features(kinds) | self._containers.features(listing)
         features |= directory_features(own.scratch_dir, kinds, own.data)
         features |= {watching.FEATURE} if listing.hints else set()
         features |= {CGROUP_FEATURE} if listing.cgroup else set()

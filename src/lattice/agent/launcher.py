@@ -11,6 +11,7 @@ import msgspec
 
 from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.containers.node import NodeContainers
+from lattice.agent.containers.steps import note_mounts
 from lattice.agent.figures.figures import AgentFigures
 from lattice.agent.hooks.checkpoints import CheckpointHook
 from lattice.agent.hooks.container import ContainerHook
@@ -178,6 +179,8 @@ class Launcher:
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             self._check_shim(request)
             await self._hooks.prepare(order, request)
+            if order.container is None:
+                note_mounts(request)
             if refusal := self._mount_refusal(request) or await self._others_failed(order):
                 self._hooks.settle(request)
                 await self._hooks.undo(order.key, order.allocation_id)

@@ -1,6 +1,6 @@
 """What the agent says and hears, between its state and the plans of `lattice.wire.agents.messages`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -8,7 +8,7 @@ from lattice.agent.machine.state import Acknowledged, SendReport, Stimulus, Welc
 from lattice.config.release import installed_release
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.specifications import NO_FIGURES, Figures
-from lattice.ports.nodes.agents import KnownRun, KnownStep, Registration
+from lattice.ports.nodes.agents import KnownRun, KnownStep, Registration, RunKey
 from lattice.wire.agents.messages import RUN_KEY, RUN_REPORT, WELCOME, register_message, run_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -52,7 +52,11 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
 
 
 def register(
-    facts: NodeFacts, runs: tuple[KnownRun, ...], steps: Sequence[KnownStep] = (), epoch: int = 0, process: int = 0
+    facts: NodeFacts,
+    runs: tuple[KnownRun, ...],
+    known: tuple[Iterable[KnownStep], Iterable[RunKey]] = ((), ()),
+    epoch: int = 0,
+    process: int = 0,
 ) -> pb.AgentMessage:
     return register_message(
         Registration(
@@ -63,7 +67,8 @@ def register(
             boot_id=facts.boot_id,
             agent_version=installed_release(),
             runs=runs,
-            steps=tuple(steps),
+            steps=tuple(known[0]),
+            containers=tuple(sorted(known[1])),
             epoch=epoch,
             takes_batches=True,
             runs_as_root=facts.runs_as_root,

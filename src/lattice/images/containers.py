@@ -137,6 +137,32 @@ def _named(body: str, digest: str, text: str) -> ContainerReference:
     return ContainerReference(NAMED, name=name, version=version, tag=tag, digest=digest)
 
 
+# How a step means the container that it names, as pyxis has it: whether it may begin it, and whether it joins the one that runs.
+AUTO, CREATE, EXEC, NO_EXEC = "auto", "create", "exec", "no_exec"
+WAYS = (AUTO, CREATE, EXEC, NO_EXEC)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
+
+class NamedContainer(NamedTuple):
+    """A container that steps of an allocation share under this name."""
+
+    name: str = ""
+    way: str = AUTO
+
+
+def parse_name(text: str) -> NamedContainer:
+    """`NAME[:auto|create|exec|no_exec]`. Raises BadReference."""
+    name, separator, way = text.partition(":")
+    if not _NAME.fullmatch(name):
+        raise BadReference(
+            f'"{name[:70]}" is not the name of a container',
+            "up to 64 letters, digits and . _ + -, the first one a letter or digit",
+        )
+    if separator and way not in WAYS:
+        raise BadReference(f'"{way[:20]}" is not a way to use a container', f"NAME:WAY with {', '.join(WAYS)}")
+    return NamedContainer(name, way or AUTO)
+
+
 # What a container has of its own, or of the node: nothing else may lie there.
 _CLOSED = ("/proc", "/sys", "/dev", "/.lattice")
 

@@ -101,7 +101,7 @@ def test_a_container_whose_shim_died_before_it_answered_is_let_go(tmp_path: Path
             await driver.start()
             holder = await asyncio.create_subprocess_exec("cat", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
             request: dict[str, object] = {"op": "start", "dir": str(tmp_path / "runs" / "7.1")}
-            driver._containers._held[str(request["dir"])] = Held(holder, "/proc/1/ns/mnt")
+            driver._containers._held[str(request["dir"])] = [Held(holder, "/proc/1/ns/mnt")]
             driver.ask_shim(request, lambda answer: driver._containers.release(request))
             await until(lambda: "start" in stub.heard, "the request")
             stub.connections[0].close()

@@ -104,6 +104,7 @@ STEP: dict[str, Any] = {
     **{"rows": 24, "columns": 80, "no_kill": True, "overlap": True, "immediate": True, "time": "5m"},
     **{"pmi": "pmi2", "fence_timeout": "5m", "cpu_bind": "map:0,2", "gpu_bind": "closest", "gpus_per_task": 1},
     "task_prologue": "/site/prologue",
+    **{"image": f"/srv/x.squashfs@sha256:{'d' * 64}", "container": {"name": "tools"}},
 }
 VCLUSTER: dict[str, Any] = {
     **{"scheduler": "ml-training", "tenants": ["physics"], "nodes": ["n1"], "node_sharing": "shared"},

@@ -192,7 +192,7 @@ def test_sbatch_means_the_same_container(images: Path) -> None:
 #SBATCH --container-image={LABEL}
 #SBATCH --container-mounts=/a:/b:ro,/c
 #SBATCH --container-writable --container-workdir=/b
-#SBATCH --no-container-mount-home
+#SBATCH --no-container-mount-home --container-name=tools
 true
 """
         body = {"program": "sbatch", "argv": ["x.sh"], "cwd": "/", "script": script}
@@ -202,7 +202,7 @@ true
         assert container is not None
         assert container.image.reference.startswith(f"{LABEL}@sha256:")
         assert (container.binds, container.workdir) == (("/a:/b:ro", "/c:/c"), "/b")
-        assert (container.writable, container.no_home) == (True, True)
+        assert (container.writable, container.no_home, container.name) == (True, True, "tools")
         assert world.state.allocations[1].request.features == ("container",)
         for words, message in [
             (["--container-image=nvcr.io#nvidia/pytorch:24.01-py3"], "takes no images from nvcr.io"),
@@ -211,7 +211,9 @@ true
                 f'--container-image: unknown image "greter/1.0:v1" (did you mean {LABEL}',
             ),
             (["--container-image=/x.sqsh"], "is given without its digest"),
-            (["--container-name=x"], "--container-name: containers have no names"),
+            (["--container-name=a/b"], '--container-name: "a/b" is not the name of a container'),
+            (["--container-name=x:later"], '--container-name: "later" is not a way to use a container'),
+            (["--container-name=x:exec"], '--container-name: nothing runs in "x" yet (leave :exec out)'),
             (
                 ["--container-mounts=/a:/proc"],
                 "--container-mounts: nothing may be mounted on /proc (choose a directory",
@@ -224,6 +226,9 @@ true
             assert message in refused["stderr"], refused
         alone = {**body, "argv": ["--container-writable", "--wrap=true"], "script": None}
         assert "add --container-image" in (await world.call("POST", "/slurm/commands", alone)).json()["stderr"]
+        named = {**alone, "argv": ["--container-name=x", "--wrap=true"]}
+        said = (await world.call("POST", "/slurm/commands", named)).json()["stderr"]
+        assert 'a container with name "x" does not exist, and --container-image is not set' in said
 
     check()
 

@@ -52,6 +52,7 @@ BESIDE = {
     "--container-writable": ("", ["--image=a/1:v1"]),
     "--container-workdir": ("/b", ["--image=a/1:v1"]),
     "--no-home": ("", ["--image=a/1:v1"]),
+    "--container-name": ("tools", ["--image=a/1:v1"]),
     "--checkpoint-signal": ("USR2", ["--checkpoint=signal"]),
     "--checkpoint-port": ("4711", ["--checkpoint=grpc"]),
 }
@@ -69,7 +70,9 @@ LAUNCH = {
         "--gpus-per-task": "1",
         "--task-prologue": "./p",
     },
+    **{"--image": "a/1:v1", "--container-name": "tools:exec"},
 }
+LAUNCH_BESIDE = ("--mount=/a:/b", "--container-writable", "--container-workdir=/b", "--no-home")  # with an image
 # Where requests go, how answers are shown, what happens after one, and what is so anyway.
 ABOUT_THE_PROGRAM = {
     *("-h", "--help", "-q", "--quiet", "-v", "--verbose", "--config", "--no-color", "--api-url"),
@@ -90,7 +93,10 @@ def refused_flags(word: str) -> set[str]:
     return {name for name, action in flags_of(word).items() if type(action).__name__ == "NotSupported"}
 
 
-@pytest.mark.parametrize(("word", "rows"), [("submit", {*SUBMIT, *BESIDE}), ("launch", set(LAUNCH))])
+@pytest.mark.parametrize(
+    ("word", "rows"),
+    [("submit", {*SUBMIT, *BESIDE}), ("launch", {*LAUNCH, *(word.partition("=")[0] for word in LAUNCH_BESIDE)})],
+)
 def test_every_flag_has_a_row(word: str, rows: set[str]) -> None:
     known = set(flags_of(word)) - ABOUT_THE_PROGRAM - ABOUT_THE_ANSWER[word] - refused_flags(word)
     assert known == rows
@@ -126,6 +132,16 @@ def test_a_flag_of_launch_changes_the_request(flag: str, api: FakeApi, cli: Cli)
     assert cli("launch", "--alloc=a1", "work").code == 0
     assert cli("launch", "--alloc=a1", *words, "work").code == 0, flag
     assert asked[0].json != asked[1].json
+
+
+@pytest.mark.parametrize("word", LAUNCH_BESIDE)
+def test_a_flag_of_launch_about_its_container_changes_the_request(word: str, api: FakeApi, cli: Cli) -> None:
+    asked = serve(api, result(0))
+    assert cli("launch", "--alloc=a1", "--image=a/1:v1", "work").code == 0
+    assert cli("launch", "--alloc=a1", "--image=a/1:v1", word, "work").code == 0
+    assert asked[0].json != asked[1].json
+    alone = cli("launch", "--alloc=a1", word, "work")
+    assert (alone.code, "add --image" in alone.err) == (2, True)
 
 
 def test_a_request_id_names_the_request(api: FakeApi, cli: Cli) -> None:

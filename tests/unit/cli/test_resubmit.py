@@ -74,7 +74,7 @@ IN_IMAGES = {"uenv": [{"reference": f"greeter/1.0:v1@sha256:{DIGEST}", "digest":
 IN_CONTAINER = {
     "container": {
         **{"image": f"docker://registry.example.org/a@sha256:{DIGEST}", "digest": DIGEST, "mounts": ["/tmp:/data"]},
-        **{"writable": True, "workdir": "/data", "no_home": True},
+        **{"writable": True, "workdir": "/data", "no_home": True, "name": "tools"},
     }
 }
 FIGURES = {"period_s": 5, "initial_delay_s": 0, "timeout_s": 2, "failure_threshold": 4, "success_threshold": 1}

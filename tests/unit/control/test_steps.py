@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.control.steps.plan import decode_plan
 from lattice.control.steps.registry import ADOPT_WITHIN_S, NODES_WITHIN_S, UNHEARD, StepRegistry, StepSettings
@@ -25,7 +26,7 @@ from lattice.ports.nodes.steps import (
     TerminalOrder,
 )
 from lattice.testing import scenario
-from tests.unit.control.world import World
+from tests.unit.control.world import HARDWARE, World
 
 
 class Book:
@@ -34,6 +35,7 @@ class Book:
     def __init__(self, world: World) -> None:
         self.world = world
         self.cleared: list[str] = []
+        self.features: tuple[str, ...] = ()  # of its nodes
         self.settings = StepSettings(grace_s=7)
         self.registry = self.make()
         self.number = 0
@@ -52,7 +54,7 @@ class Book:
         )
 
     async def begin(self) -> None:
-        await self.world.prepare("n1", "n2")
+        await self.world.prepare("n1", "n2", hardware=replace(HARDWARE, features=self.features))
         self.number = await self.world.running("n1", "n2")
 
     async def launch(

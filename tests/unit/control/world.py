@@ -45,13 +45,13 @@ class World:
         assert isinstance(outcome, Accepted), outcome
         return outcome
 
-    async def prepare(self, *nodes: str) -> None:
+    async def prepare(self, *nodes: str, hardware: Hardware = HARDWARE) -> None:
         """Tenant, vCluster and Ready, connected nodes."""
         await self.do(SetTenant(tenant=Tenant(name="default"), create=True))
         vcluster = Vcluster(name="default", default_walltime_s=3600)
         await self.do(SetVcluster(vcluster=vcluster, create=True))
         for node in nodes:
-            await self.do(RegisterNode(node=node, hardware=HARDWARE))
+            await self.do(RegisterNode(node=node, hardware=hardware))
             await self.do(ConfirmNode(node=node))
             self.links.open.add(node)
         self.replica.proposed.clear()

@@ -2,7 +2,17 @@
 
 import pytest
 
-from lattice.images.containers import NAMED, OCI, REGISTRY, SQUASHFS, Bind, check_binds, parse_bind, parse_container
+from lattice.images.containers import (
+    NAMED,
+    OCI,
+    REGISTRY,
+    SQUASHFS,
+    Bind,
+    check_binds,
+    parse_bind,
+    parse_container,
+    parse_name,
+)
 from lattice.images.references import BadReference
 
 DIGEST = "ab" * 32
@@ -58,3 +68,24 @@ def test_what_is_no_mount_is_refused(text: str) -> None:
 def test_two_mounts_at_one_place_are_refused() -> None:
     with pytest.raises(BadReference, match="both"):
         check_binds([parse_bind("/a:/c"), parse_bind("/b:/c")])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "way"),
+    [
+        ("tools", "tools", "auto"),
+        ("tools:auto", "tools", "auto"),
+        ("t-1.2_x:create", "t-1.2_x", "create"),
+        ("17.3:exec", "17.3", "exec"),
+        ("a:no_exec", "a", "no_exec"),
+    ],
+)
+def test_name_of_a_container_says_how_it_is_meant(text: str, name: str, way: str) -> None:
+    assert parse_name(text) == (name, way)
+
+
+@pytest.mark.parametrize("text", ["", ":exec", "a/b", "-a", "a b", "a" * 65, "a:", "a:EXEC", "a:exec:create", "a\n"])
+def test_what_is_no_name_of_a_container_is_refused(text: str) -> None:
+    with pytest.raises(BadReference) as refused:
+        parse_name(text)
+    assert refused.value.hint

@@ -118,6 +118,7 @@ PYXIS_ACTS: dict[str, dict[str, Any]] = {
     "--container-image=x": {"container_image": "x"},
     "--container-mounts=/a:/b": {"container_mounts": "/a:/b"},
     "--container-workdir=/b": {"container_workdir": "/b"},
+    "--container-name=x:exec": {"container_name": "x:exec"},
     "--container-writable": {"is_container_writable": True},
     "--no-container-mount-home": {"has_no_home": True},
 }
@@ -128,7 +129,6 @@ PYXIS_IS_SO = (
     "--no-container-remap-root",
 )
 PYXIS_NOT_HERE = {
-    "--container-name=x": "leave it out",
     "--container-save=/x.sqsh": "--container-mounts",
     "--container-remap-root": "when the image is built",
     "--container-entrypoint": "begin the command",

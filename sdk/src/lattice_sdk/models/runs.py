@@ -22,6 +22,7 @@ class ContainerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     writable: bool = False  # changes to the image are kept in memory until the run ends
     workdir: str = ""  # where it starts; empty = cwd
     no_home: bool = False  # without your home directory
+    name: str = ""  # under which steps find it; in a step NAME[:auto|create|exec|no_exec]
 
 
 class ExposedPort(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +43,7 @@ class ContainerInfo(Struct, frozen=True, kw_only=True):
     writable: bool = False
     workdir: str = ""
     no_home: bool = False
+    name: str = ""  # under which steps find it
 
 
 class RunUsage(Struct, frozen=True, kw_only=True):

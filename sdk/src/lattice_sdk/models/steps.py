@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from lattice_sdk.models.runs import RunUsage
+from lattice_sdk.models.runs import ContainerOptions, RunUsage
 
 StepState = Literal["waiting", "running", "ended"]
 
@@ -83,6 +83,8 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_bind: str = ""  # none or closest
     gpus_per_task: int = 0
     task_prologue: str = ""  # path of a program that each task runs before its own
+    image: str = ""  # the tasks run inside this container image, of the step alone
+    container: ContainerOptions | None = None  # without `image`, its `name` is that of one that earlier steps began
 
 
 class TerminalRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,7 @@
 """The file system of a container, made by an OCI runtime and held until the shim has it.
 
 A small script makes a mount namespace and a process namespace, mounts the image, lets the runtime create the container and waits.
+Where steps are to find the files again, another script mounts them first in a namespace that stays: each step's is a copy of that one.
 Its last process dies with it and with the agent, and everything it mounted was mounted in its own namespace only: no crash leaves a
 mount, a loop device or a process behind. What a user wants to have mounted is opened by a process of that user, so that no user
 sees what he may not read, and no link can be exchanged meanwhile.
@@ -21,18 +22,40 @@ WORK = "work"
 MAX_SAID = 2000
 MAKE_WITHIN_S = 60.0  # a file server that does not answer must not keep a run from its end
 
-# Arguments: folder, image, runtime, name, uid, gid, groups, then the user's sources, each with `must` or `may`.
+ENTER = ("nsenter", "--mount={}")
+
+# The files of a container that has a name, in a namespace of their own, to which steps come later. Arguments: image, place, mark.
+KEEP = r"""
+image=$1 place=$2
+{
+    mount -t tmpfs -o mode=755,nosuid,nodev lattice "$place" &&
+    mkdir "$place/lower" "$place/upper" "$place/spare" "$place/rootfs" &&
+    mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$place/lower" &&
+    mount -t overlay -o "nosuid,nodev,lowerdir=$place/lower,upperdir=$place/upper,workdir=$place/spare" lattice "$place/rootfs" &&
+    echo "$3" >"$place/mark"
+} 2>&1 || { echo "failed image cannot mount it"; exit 1; }
+echo "ready $$"
+read -r end
+exit 0
+"""
+
+# Arguments: folder, image, mark, runtime, name, uid, gid, groups, then the user's sources, each with `must` or `may`.
+# With a mark the image is the place where files are kept under that mark, in the namespace in which this begins.
 SCRIPT = r"""
-folder=$1 image=$2 runtime=$3 name=$4 uid=$5 gid=$6 groups=$7
-shift 7
+folder=$1 image=$2 mark=$3 runtime=$4 name=$5 uid=$6 gid=$7 groups=$8
+shift 8
 if [ -n "$groups" ]; then rights="--groups $groups"; else rights=--clear-groups; fi
 work=$folder/work
 fail() { echo "failed $*"; exit 1; }
 {
     mount -t tmpfs -o mode=755,nosuid,nodev lattice "$work" &&
     mkdir "$work/lower" "$work/upper" "$work/spare" "$work/rootfs" "$work/state" "$work/proc" "$work/sys" "$work/src" &&
-    mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$work/lower" &&
-    mount -t overlay -o "nosuid,nodev,lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/spare" lattice "$work/rootfs" &&
+    if [ -n "$mark" ]; then
+        read -r found <"$image/mark" && [ "$found" = "$mark" ] && mount --bind "$image/rootfs" "$work/rootfs"
+    else
+        mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$work/lower" &&
+        mount -t overlay -o "nosuid,nodev,lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/spare" lattice "$work/rootfs"
+    fi &&
     mount --rbind /proc "$work/proc" && mount --rbind /sys "$work/sys" && mount -t proc proc /proc &&
     cp "$folder"/config.json "$work/" && mkfifo "$work/said"
 } 2>&1 || fail "image cannot mount it"
@@ -103,9 +126,24 @@ class Held(msgspec.Struct, frozen=True):
         await _kill(self.process)
 
 
+class Base(msgspec.Struct, frozen=True):
+    """Files that are kept: the namespace in which they lie at `place`, beside a file that says `mark`."""
+
+    namespace: str
+    place: Path
+    mark: str
+
+
+async def keep(image: Path, place: Path, mark: str) -> Held:
+    """The image with a layer above it that can be written, for containers that are made of it later. Raises CannotHold."""
+    words = ("unshare", "--mount", "--propagation", "slave", SHELL, "-c", KEEP, SHELL, str(image), str(place), mark)
+    process, said = await _begin(words)
+    return Held(process, f"/proc/{said}/ns/mnt")
+
+
 async def hold(
     folder: Path,
-    image: Path,
+    image: Path | Base,
     runtime: str,
     name: str,
     rights: tuple[int, int, Sequence[int]],
@@ -114,13 +152,20 @@ async def hold(
     """`folder` has config.json and belongs to this container alone. Raises CannotHold and SourceRefused."""
     uid, gid, groups = rights
     (folder / WORK).mkdir(mode=0o700, exist_ok=True)
-    words = [str(folder), str(image), runtime, name, str(uid), str(gid), ",".join(map(str, groups))]
+    where = (str(image.place), image.mark) if isinstance(image, Base) else (str(image), "")
+    words = [str(folder), *where, runtime, name, str(uid), str(gid), ",".join(map(str, groups))]
     for source in sources:
         words += ["must" if source.must else "may", source.path]
+    entered = [word.format(image.namespace) for word in ENTER] if isinstance(image, Base) else []
+    process, said = await _begin((*entered, *UNSHARE, SHELL, "-c", SCRIPT, SHELL, *words))
+    return Held(process, f"/proc/{process.pid}/root/proc/{said}/ns/mnt")
+
+
+async def _begin(words: Sequence[str]) -> tuple[asyncio.subprocess.Process, str]:
+    """A script that is ready, and the process that it names then. Raises CannotHold and SourceRefused."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *UNSHARE,
-            *(SHELL, "-c", SCRIPT, SHELL, *words),
+            *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -129,7 +174,7 @@ async def hold(
             start_new_session=True,
         )
     except OSError as error:
-        raise CannotHold(f"cannot start {UNSHARE[0]}: {error.strerror}") from error
+        raise CannotHold(f"cannot start {words[0]}: {error.strerror}") from error
     try:
         try:
             said = await asyncio.wait_for(_first_words(process), MAKE_WITHIN_S)
@@ -138,7 +183,7 @@ async def hold(
         word, _, rest = said.partition(" ")
         if word != "ready" or not rest.isdigit():
             raise _problem(rest if word == "failed" else said)
-        return Held(process, f"/proc/{process.pid}/root/proc/{rest}/ns/mnt")
+        return process, rest
     except BaseException:
         await _kill(process)
         raise

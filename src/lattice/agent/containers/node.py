@@ -3,7 +3,7 @@
 import asyncio
 import pwd
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +11,7 @@ import msgspec
 
 from lattice.agent.containers.bundle import container_environment, make_bundle
 from lattice.agent.containers.commands import Commands, make_commands
-from lattice.agent.containers.holder import CannotHold, Held, SourceRefused, hold
+from lattice.agent.containers.holder import Base, CannotHold, Held, SourceRefused, hold, keep
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.cache import CacheFull, FetchStopped, SourceFailed, WrongDigest
 from lattice.agent.images.fetching import ImageFetcher, Say
@@ -20,24 +20,35 @@ from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.agent.images.node import NodeImages
 from lattice.agent.images.sources import Reader
 from lattice.agent.runs.launch import Account
+from lattice.agent.shim_client import ShimMessage
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
 from lattice.ports.nodes.images import ContainerOrder
 
 FEATURE = "container"
+STEP_FEATURE = "step_container"  # steps may have one of their own
+FEATURES = {FEATURE, STEP_FEATURE}
 NAMESPACE = "namespace"  # the shim's word for a file system that was made elsewhere
 KNOWN_RUNTIMES = ("crun", "runc")
-NEEDED = ("unshare", "setpriv", "mount")
+NEEDED = ("unshare", "nsenter", "setpriv", "mount")
 FOLDER = "container"
 NOT_ROOT = "containers need an agent that runs as root"
 SEARCHED = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 NO_RUNTIME = "none"
+KEPT = "containers"  # where files that are kept under a name lie, each in a namespace of its own
 
 
 class ContainerSettings(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str = ""  # absolute path of an OCI runtime; empty = this node runs no containers
     hooks: Hooks = Hooks()
+
+
+class Inside(msgspec.Struct, frozen=True):
+    """What an image says of itself, and who is inside."""
+
+    about: Unpacked
+    person: Account
 
 
 def find_runtime(wanted: str) -> str:
@@ -59,15 +70,15 @@ class NodeContainers:
         self._images = images
         self._state_dir = state_dir
         self._programs = programs
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, list[Held]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._commands: Commands | None = None  # once a container needed them
 
-    def features(self, mount_kinds: Collection[str]) -> set[str]:
+    def features(self, shim: ShimMessage) -> set[str]:
         """What the node can offer, given what its shim understands."""
         has_tools = all(shutil.which(name, path=SEARCHED) for name in NEEDED)
-        is_there = self.fetcher is not None and self._settings.runtime and NAMESPACE in mount_kinds and has_tools
-        return {FEATURE} if is_there else set()
+        is_there = self.fetcher is not None and self._settings.runtime and NAMESPACE in shim.mount_kinds and has_tools
+        return set() if not is_there else FEATURES if shim.step_views else {FEATURE}
 
     def why_not(self) -> str:
         """Why there are no containers here, as far as it is not for the shim."""
@@ -90,42 +101,72 @@ class NodeContainers:
         container = order.container
         if container is None:
             return
-        if self.fetcher is None or not self._settings.runtime:
-            raise ImageUnavailable("container: this node has no container runtime")
-        path, about, person = await self._obtain(self.fetcher, container, order.user, request, say)
+        path, inside = await self.obtain(container, order.user, request, say)
+        mounts = cast("list[Mapping[str, object]]", request.get("mounts") or [])
+        cwd = self.let_in(container, inside, request)
+        if make:
+            namespace = await self.make(order, container, request, path, inside, cwd, mounts)
+            request["mounts"] = [{"kind": NAMESPACE, "target": "/", "source": namespace}]
+
+    def let_in(self, container: ContainerOrder, inside: Inside, request: dict[str, object]) -> str:
+        """Variables and directory of a process inside; the directory that it would have had outside."""
         environment = cast("dict[str, str]", request["env"])
-        request["env"] = container_environment(environment, about, self._programs)
+        request["env"] = container_environment(environment, inside.about, self._programs)
         request["sealed"] = True
         cwd = str(request["cwd"])
         if container.workdir:
             request["cwd"] = container.workdir
-        if not make:
-            return
+        return cwd
+
+    async def make(
+        self,
+        order: StartOrder,
+        container: ContainerOrder,
+        request: Mapping[str, object],
+        image: Path | Base,
+        inside: Inside,
+        cwd: str,
+        mounts: Sequence[Mapping[str, object]],
+    ) -> str:
+        """The namespace of a new one, held until `release`; `mounts` are what the run sees. Raises ImageRefused and ImageUnavailable."""
         folder = Path(str(request["dir"])) / FOLDER
-        own = cast("list[Mapping[str, object]]", request.get("mounts") or [])
         name = f"{order.key}.{request.get('step', '')}".rstrip(".")
         if self._commands is None:
             self._commands = await asyncio.to_thread(make_commands, self._state_dir, self._programs)
-        hooks, commands = self._settings.hooks, self._commands
+        hooks, commands, person = self._settings.hooks, self._commands, inside.person
         bundle = await asyncio.to_thread(
-            make_bundle, folder, container, about, person, cwd, self._state_dir, own, hooks, name, commands
+            make_bundle, folder, container, inside.about, person, cwd, self._state_dir, mounts, hooks, name, commands
         )
         await asyncio.to_thread(_write, folder, bundle.config, bundle.files)
         rights = (person.uid, person.gid, person.groups)
         try:
-            held = await hold(folder, path, self._settings.runtime, f"lattice-{name}", rights, bundle.sources)
+            held = await hold(folder, image, self._settings.runtime, f"lattice-{name}", rights, bundle.sources)
         except SourceRefused as refusal:
             source = bundle.sources[refusal.number].path
             raise ImageRefused(f"container: cannot read {source} as {person.name} on this node: {refusal}") from refusal
         except CannotHold as failure:
             raise ImageUnavailable(f"container: {failure}") from failure
-        self._held[str(request["dir"])] = held
-        request["mounts"] = [{"kind": NAMESPACE, "target": "/", "source": held.namespace}]
+        self._held.setdefault(str(request["dir"]), []).append(held)
+        return held.namespace
+
+    async def keep(self, request: Mapping[str, object], image: Path, mark: str) -> Base:
+        """Files of the image that steps can change and find again, held until `release`. Raises ImageUnavailable."""
+        base = self.base("", mark)
+        try:
+            await asyncio.to_thread(base.place.mkdir, mode=0o700, exist_ok=True)
+            held = await keep(image, base.place, mark)
+        except (CannotHold, OSError) as failure:
+            raise ImageUnavailable(f"container: {failure}") from failure
+        self._held.setdefault(str(request["dir"]), []).append(held)
+        return self.base(held.namespace, mark)
+
+    def base(self, namespace: str, mark: str) -> Base:
+        """Files that are kept under this mark."""
+        return Base(namespace, self._state_dir / KEPT, mark)
 
     def release(self, request: Mapping[str, object]) -> None:
         """The shim has the container, or never will."""
-        held = self._held.pop(str(request.get("dir")), None)
-        if held is not None:
+        for held in reversed(self._held.pop(str(request.get("dir")), [])):
             task = asyncio.get_running_loop().create_task(held.let_go())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -135,9 +176,11 @@ class NodeContainers:
         for folder in list(self._held):
             self.release({"dir": folder})
 
-    async def _obtain(
-        self, fetcher: ImageFetcher, container: ContainerOrder, user: str, request: Mapping[str, object], say: Say
-    ) -> tuple[Path, Unpacked, Account]:
+    async def obtain(
+        self, container: ContainerOrder, user: str, request: Mapping[str, object], say: Say = lambda _: True
+    ) -> tuple[Path, Inside]:
+        """The image's file, and what it says of itself. Raises ImageRefused and ImageUnavailable."""
+        fetcher = self._ready()
         uid, gid = cast("int", request["uid"]), cast("int", request["gid"])
         groups = tuple(cast("list[int]", request.get("groups") or []))
         reader = Reader(name=user, uid=uid, gid=gid, groups=groups)
@@ -149,9 +192,20 @@ class NodeContainers:
             raise ImageUnavailable(f"container: {error}") from error
         except FetchStopped:
             raise ImageUnavailable("container: the fetch was stopped") from None
-        about = await asyncio.to_thread(fetcher.cache.unpacked, container.image.digest)
-        person = await asyncio.to_thread(_person, user, uid, gid, groups)
-        return path, about, person
+        return path, await self.inside(container.image.digest, user, request)
+
+    async def inside(self, digest: str, user: str, request: Mapping[str, object]) -> Inside:
+        """Of an image that is in the cache. Raises ImageUnavailable."""
+        fetcher = self._ready()
+        uid, gid = cast("int", request["uid"]), cast("int", request["gid"])
+        groups = tuple(cast("list[int]", request.get("groups") or []))
+        about = await asyncio.to_thread(fetcher.cache.unpacked, digest)
+        return Inside(about, await asyncio.to_thread(_person, user, uid, gid, groups))
+
+    def _ready(self) -> ImageFetcher:
+        if self.fetcher is None or not self._settings.runtime:
+            raise ImageUnavailable("container: this node has no container runtime")
+        return self.fetcher
 
 
 def _person(user: str, uid: int, gid: int, groups: tuple[int, ...]) -> Account:

@@ -252,7 +252,9 @@ class HollowNode:
     def _perform(self, instruction: Instruction) -> None:  # noqa: C901, PLR0912 - one arm per instruction
         match instruction:
             case SendRegister(runs=runs):
-                self._post(messages.register(self.facts, runs, self._steps.known(), self.state.epoch, self._process))
+                self._post(
+                    messages.register(self.facts, runs, (self._steps.known(), ()), self.state.epoch, self._process)
+                )
                 self.announce()
             case SendConfirmed(session=session):
                 self._confirm(session)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lattice.agent.checkpoints.control import remove_control
 from lattice.agent.connection import Outbox
 from lattice.agent.containers.node import NodeContainers
+from lattice.agent.containers.steps import StepContainers
 from lattice.agent.hooks.data import DataHook
 from lattice.agent.hooks.protocol import HookFailed, Launch, Left, RunImpossible
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable, add_images
@@ -27,8 +28,16 @@ from lattice.agent.steps.binding import Bindings
 from lattice.agent.steps.launch import Site, prepare_step
 from lattice.agent.steps.table import StepRetention, Steps
 from lattice.core.model.work.binding import TaskDevices
-from lattice.ports.nodes.agents import Phase, RunKey, StartOrder, StepKey
-from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, NodesEndedOrder, ResizeOrder, SignalOrder
+from lattice.ports.nodes.agents import KnownStep, Phase, RunKey, StartOrder, StepKey
+from lattice.ports.nodes.steps import (
+    AckOrder,
+    DropContainersOrder,
+    EndOrder,
+    LaunchOrder,
+    NodesEndedOrder,
+    ResizeOrder,
+    SignalOrder,
+)
 from lattice.wire.agents.messages import STEP_KEY, step_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -66,6 +75,7 @@ class StepDriver:
         self._find = find
         self._images = containers.fetcher
         self._containers = containers
+        self._own = StepContainers(containers, ask)
         self._data = DataHook(settings.data, settings.state_dir)
         self._run_folder = run_folder
         self._kinds = frozenset[str]()  # what the shim offers to ranks, once it has said so
@@ -80,6 +90,7 @@ class StepDriver:
         self._can_bind = listing.task_cpus
         has_pmix = listing.pmix_service and self._site.pmix is not None
         self._has_terminals = listing.terminals
+        self._own.meet_shim(listing)
         self._kinds = frozenset(("pmi1", "pmi2") if listing.pmi_service else ()) | {PMIX for _ in range(has_pmix)}
         return {PMIX} if has_pmix else set()
 
@@ -92,6 +103,15 @@ class StepDriver:
             self._bindings.recall(found.key, found.spec.cpus)
             if self.table.is_alive(found.key.of_run) and self._find(found.key.of_run) is None:
                 self._devices.recall(found.key.of_run, found.spec.devices)
+
+    def known(self) -> tuple[list[KnownStep], set[RunKey]]:
+        """Steps, and runs of which containers are kept."""
+        return self.table.known(), self._own.kept
+
+    def judge(self, held_by: frozenset[RunKey]) -> bool:
+        """Ends what is left of runs that do not hold this node; True when there are steps to be waited for."""
+        self._own.judge(held_by)
+        return self.table.judge(held_by)
 
     def heard(self, about: StepStatus | StepKey) -> None:
         if isinstance(about, StepKey):
@@ -118,6 +138,8 @@ class StepDriver:
                 self.table.order("resize_step", key, rows=rows, columns=columns, client=client)
             case NodesEndedOrder(key=key, places=places):
                 self.table.order("shrink_step", key, places=list(places))
+            case DropContainersOrder(key=of_run):
+                self._own.drop(of_run)
             case AckOrder(key=key):
                 self.table.acknowledged(key)
                 self._clear_control(key.of_run)
@@ -160,11 +182,14 @@ class StepDriver:
             request = await loop.run_in_executor(
                 self._pool, prepare_step, launch, self._site, devices, variables, folder, bound, self._devices.memory
             )
-            await self._add_images(launch, request)
-            if run is None:
-                await self._add_data(launch, request)
+            if launch.container is None:
+                await self._add_images(launch, request)
+                await self._add_data(launch, request, run)
             if run is None and (why := await self.audited(launch.base)):
                 raise LaunchRefused(why)
+            if launch.container is not None:
+                await self._launch_inside(launch, request, folder)
+                return
             # Where the allocation runs its script the container is there; elsewhere the step brings it along, and the shim takes it.
             await self._containers.enter(launch.base, request, make=run is None)
         except NodeCannotWrite as failure:
@@ -216,9 +241,15 @@ class StepDriver:
             raise ImageUnavailable("images: this node has no image cache")
         await add_images(launch.base, request, self._images)
 
-    async def _add_data(self, launch: LaunchOrder, request: dict[str, object]) -> None:
+    async def _launch_inside(self, launch: LaunchOrder, request: dict[str, object], run_folder: Path) -> None:
+        """In a container of the step's own. Raises ImageRefused and ImageUnavailable."""
+        answer = await self._own.launch(launch, request, run_folder, self.table.is_open)
+        if answer is not None:
+            self.table.launched(launch.key, answer)
+
+    async def _add_data(self, launch: LaunchOrder, request: dict[str, object], run: Run | None) -> None:
         """The data of the allocation, on a node where it runs no script that has it. Raises HookFailed and RunImpossible."""
-        if self._data.applies(launch.base):
+        if run is None and self._data.applies(launch.base):
             await self._data.prepare(Launch(order=launch.base, request=request, leave=_refuse_to_leave))
 
     def _is_alive(self, key: RunKey) -> bool:

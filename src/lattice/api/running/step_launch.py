@@ -2,10 +2,14 @@
 
 import hashlib
 
+from msgspec.structs import replace
+
 from lattice.api.auditing import record_access
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, starting
 from lattice.api.find.lookup import Found, find
+from lattice.api.submit.containers import resolve_step_container
+from lattice.api.submit.site_images import check_step_image
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.nodes.steps import StepRefused, StepService
@@ -19,6 +23,10 @@ async def launch(context: Context, request: StepSubmission) -> StepInfo:
         raise not_running(allocation)
     await record_access(context, "allocation.launch", allocation)
     asked = launch_request(request, launch_id(context, request.request_id, allocation))
+    container = await resolve_step_container(context, allocation, request)
+    if container is not None:
+        check_step_image(context, allocation.vcluster, container.image)
+        asked = replace(asked, container=container)
     try:
         return step_info(await step_service_of(context).launch(allocation, asked))
     except StepRefused as refusal:

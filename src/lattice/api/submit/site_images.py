@@ -38,6 +38,15 @@ async def settle_images(context: Context, prepared: PreparedSubmission, uenv: st
             _check_signed(image, vcluster)
 
 
+def check_step_image(context: Context, name: str, image: ImageOrder) -> None:
+    """What the vCluster of a step's allocation says of an image of the step alone. Raises ApiError."""
+    vcluster = context.state.vclusters.get(name)
+    if vcluster is None or not image.digest:
+        return
+    if (vcluster.demands or NO_DEMANDS).require_signed or vcluster.scheduler == SENSITIVE:
+        _check_signed(image, vcluster)
+
+
 async def _with_default(context: Context, prepared: PreparedSubmission, default: str, work: Work) -> Work:
     try:
         found = await resolve_images(context, Submission(uenv=default))

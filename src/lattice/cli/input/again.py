@@ -182,6 +182,7 @@ def _container(container: ContainerInfo | None) -> dict[str, Any]:
         "container_writable": container.writable,
         "container_workdir": container.workdir,
         "no_home": container.no_home,
+        "container_name": container.name,
     }
 
 

@@ -17,6 +17,7 @@ from lattice.images.containers import (
     checked_target,
     parse_bind,
     parse_container,
+    parse_name,
 )
 from lattice.images.metadata import near
 from lattice.images.oci import (
@@ -33,16 +34,26 @@ from lattice.images.squashfs import BadImage, SquashfsReader
 from lattice_sdk.models.runs import ContainerOptions
 
 
-def complete_container(image: str, options: ContainerOptions, directory: str) -> tuple[str, ContainerOptions]:
-    """The image with its digest and the mounts with absolute paths. Raises UsageError for what can be seen to be wrong from here."""
-    if not image:
+def complete_container(
+    image: str, options: ContainerOptions, directory: str, *, in_step: bool = False
+) -> tuple[str, ContainerOptions]:
+    """The image with its digest and the mounts with absolute paths. Raises UsageError for what can be seen to be wrong from here.
+
+    A step may name a container that is there already.
+    """
+    if not image and not (in_step and options.name):
         raise UsageError("--mount and the options of a container need an image", hint="add --image")
     try:
-        reference = parse_container(image)
+        reference = parse_container(image) if image else None
     except BadReference as problem:
         raise UsageError(f"--image: {problem}", hint=problem.hint) from None
-    if reference.kind in (OCI, SQUASHFS):
+    if reference is not None and reference.kind in (OCI, SQUASHFS):
         reference = _of_path(reference, directory)
+    try:
+        if options.name:
+            parse_name(options.name)
+    except BadReference as problem:
+        raise UsageError(f"--container-name: {problem}", hint=problem.hint) from None
     try:
         binds = [_readable(parse_bind(text), directory) for text in options.mounts]
         check_binds(binds)
@@ -50,7 +61,7 @@ def complete_container(image: str, options: ContainerOptions, directory: str) ->
             checked_target(options.workdir)
     except BadReference as problem:
         raise UsageError(f"--mount: {problem}", hint=problem.hint) from None
-    return str(reference), replace(options, mounts=[str(each) for each in binds])
+    return str(reference or ""), replace(options, mounts=[str(each) for each in binds])
 
 
 def _readable(bind: Bind, directory: str) -> Bind:

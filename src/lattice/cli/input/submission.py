@@ -79,6 +79,7 @@ class SubmitOptions:
     container_writable: bool = False
     container_workdir: str = ""
     no_home: bool = False
+    container_name: str = ""
     chdir: str | None = None
     tag: tuple[str, ...] = ()
     notify: str | None = None
@@ -204,6 +205,7 @@ def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions
         writable=options.container_writable,
         workdir=options.container_workdir,
         no_home=options.no_home,
+        name=options.container_name,
     )
     if not options.image and wanted == ContainerOptions():
         return "", None

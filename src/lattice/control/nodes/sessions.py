@@ -125,7 +125,7 @@ class AgentSessions:
         strange = strange_runs(registration, running, self.settings.epoch)
         known = frozenset(run.key for run in registration.runs) - strange
         session.missing = tuple(key for key in running if key not in known)
-        self.steps.registered(node, registration.steps)
+        self.steps.registered(node, registration.steps, registration.containers)
         self.observations.greet(node, self.clock.monotonic_s(), registration.process)
         self.observations.protocols[node] = registration.protocol.version
         self.counts["registrations"] += 1

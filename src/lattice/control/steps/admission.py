@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from lattice.control.steps.containers import check_containers
 from lattice.control.steps.live import LiveStep, check_gpus, cpus_left
 from lattice.control.steps.plan import misfit_refusal, programs_of
 from lattice.control.steps.wireup import WireUp
@@ -32,6 +33,7 @@ def admitted(
     if isinstance(total, Misfit):
         raise misfit_refusal(total, allocation)
     wire_up.check(state, total.nodes, request)
+    check_containers(state, total.nodes, request)
     check_gpus(state, allocation, total, request.gpus_per_task)
     if not request.argv and len(programs_of(request, total.size)) < total.size:
         raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")

@@ -85,5 +85,6 @@ def launch_orders(
             gpu_bind=request.gpu_bind,
             gpus_per_task=request.gpus_per_task,
             overlap=request.overlap or request.terminal is not None,
+            container=request.container,
         )
     return orders

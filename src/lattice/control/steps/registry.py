@@ -14,6 +14,7 @@ from msgspec import Struct
 from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.admission import MAX_LIVE, admitted, count_terminals, not_connected
+from lattice.control.steps.containers import KeptContainers
 from lattice.control.steps.leaving import Leavers
 from lattice.control.steps.live import LiveStep, LiveSteps, cpus_left, note_use, record_of, task_failure, view_of
 from lattice.control.steps.orders import BaseFacts, base_orders, launch_orders
@@ -102,6 +103,9 @@ class StepRegistry:
         self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
         self._told: set[str] = set()  # nodes that have said since this leader began which steps they have
         self._leavers = Leavers()  # steps that are over on some of their nodes, and when the others learn it
+        self._containers = KeptContainers(
+            links.order_step
+        )  # what steps left under names, and who is to hear when it goes
         self._alarm = (
             Alarm()
         )  # wakes the loop: something is to be recorded, or may have become due earlier than it looks
@@ -297,6 +301,7 @@ class StepRegistry:
         live.open_nodes = set(layout.nodes)
         live.orders = self._orders(allocation, request, live.plan)
         live.unsent = set(live.orders)
+        self._containers.launched(live.step_key.of_run, layout.nodes, request)
         self.counts["launched"] += 1
         self._send_orders(live)
         return True
@@ -328,9 +333,10 @@ class StepRegistry:
 
     # What nodes say.
 
-    def registered(self, node: str, known: tuple[KnownStep, ...]) -> None:
-        """The node has these steps and no others."""
+    def registered(self, node: str, known: tuple[KnownStep, ...], containers: tuple[RunKey, ...] = ()) -> None:
+        """The node has these steps and no others, and keeps containers of these runs."""
         self._told.add(node)
+        self._containers.registered(node, containers, self.held_by(node) if containers else ())
         has = {(step.key.number, step.key.step): step for step in known}
         plans = PlanReader(self._replica.state, node)
         for step in known:
@@ -478,6 +484,7 @@ class StepRegistry:
                 self._end_all(event.number, self._grace_s(), "the allocation is being stopped")
             elif isinstance(event, AllocationEnded | AllocationRequeued):
                 self._end_all(event.number, 0.0, "the allocation has ended")
+                self._containers.ended(event.number)
             elif isinstance(event, NodeMoved) and event.state is NodeState.DOWN:
                 for live in list(self._steps.by_key.values()):
                     with self._guard.item(live.id):
@@ -525,6 +532,7 @@ class StepRegistry:
         self._steps.clear()
         self._missing.clear()
         self._leavers.clear()
+        self._containers.clear()
         self._over.clear()
 
     async def _turn(self) -> None:

@@ -365,6 +365,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     agent_version: str = ""
     runs: tuple[KnownRun, ...] = ()
     steps: tuple[KnownStep, ...] = ()
+    containers: tuple[RunKey, ...] = ()  # runs of which the node keeps containers for further steps
     epoch: int = 0  # of the newest history of the cluster that it served
     takes_batches: bool = False  # several orders may come in one message
     runs_as_root: bool = False

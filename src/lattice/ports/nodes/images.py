@@ -29,6 +29,8 @@ class ContainerOrder(Struct, frozen=True, kw_only=True, gc=False):
     writable: bool = False  # changes are kept in memory until the run ends
     workdir: str = ""  # empty = where the run starts anyway
     no_home: bool = False  # without the user's home directory
+    name: str = ""  # under which steps find it
+    way: str = ""  # how a step means that name; empty = it joins what runs, uses what is there, or begins it
 
 
 class CachedImage(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, TaskRequest
-from lattice.ports.nodes.agents import OutputPiece, StartOrder, StepKey
+from lattice.ports.nodes.agents import OutputPiece, RunKey, StartOrder, StepKey
+from lattice.ports.nodes.images import ContainerOrder
 
 
 class StepRefused(Exception):
@@ -91,6 +92,7 @@ class LaunchOrder(Struct, frozen=True, kw_only=True):
     gpu_bind: str = ""  # none or closest
     gpus_per_task: int = 0  # 0 = each task sees all GPUs of the run
     overlap: bool = False  # CPUs may be those of other steps
+    container: ContainerOrder | None = None  # of the step; without a digest, one that its name has already
 
     @property
     def key(self) -> StepKey:
@@ -128,7 +130,13 @@ class AckOrder(StepOrder, frozen=True, kw_only=True, gc=False):
     """The end was recorded and needs no more reports."""
 
 
-AnyStepOrder = LaunchOrder | SignalOrder | EndOrder | NodesEndedOrder | ResizeOrder | AckOrder
+class DropContainersOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """The run is over: containers that its steps named go."""
+
+    key: RunKey
+
+
+AnyStepOrder = DropContainersOrder | LaunchOrder | SignalOrder | EndOrder | NodesEndedOrder | ResizeOrder | AckOrder
 
 
 class InputPiece(Struct, frozen=True, kw_only=True):
@@ -196,6 +204,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_bind: str = ""
     gpus_per_task: int = 0
     task_prologue: str = ""  # a program that each task runs before its own
+    container: ContainerOrder | None = None  # as in the order
 
 
 class StepView(Struct, frozen=True, kw_only=True):

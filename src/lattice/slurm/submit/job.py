@@ -101,6 +101,7 @@ class Job:
     container_image: str = ""
     container_mounts: str = ""
     container_workdir: str = ""
+    container_name: str = ""
     is_container_writable: bool = False
     has_no_home: bool = False  # inside the container
     wrap: str | None = None
@@ -114,7 +115,7 @@ class Job:
     @property
     def has_container(self) -> bool:
         """Whether it says anything about a container."""
-        texts = self.container_image or self.container_mounts or self.container_workdir
+        texts = self.container_image or self.container_mounts or self.container_workdir or self.container_name
         return bool(texts) or self.is_container_writable or self.has_no_home
 
 
@@ -178,6 +179,7 @@ _TEXTS = {
     "container-image": "container_image",
     "container-mounts": "container_mounts",
     "container-workdir": "container_workdir",
+    "container-name": "container_name",
     "wrap": "wrap",
     "clusters": "clusters",
 }

@@ -66,11 +66,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("container-image", note="run inside a container image"),
     Option("container-mount-home", takes=_NOTHING, fate=_SILENT),
     Option("container-mounts", note="what of the node is visible inside"),
-    Option(
-        "container-name",
-        fate=_REFUSED,
-        note="containers have no names, and nodes keep images in their cache: leave it out",
-    ),
+    Option("container-name", note="container that steps of the job share"),
     Option("container-readonly", takes=_NOTHING, fate=_SILENT),
     Option(
         "container-remap-root",

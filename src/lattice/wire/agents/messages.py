@@ -56,6 +56,7 @@ from lattice.ports.nodes.probes import ProbeKind, ProbeOrder, ProbeType
 from lattice.ports.nodes.steps import (
     AckOrder,
     AnyStepOrder,
+    DropContainersOrder,
     EndOrder,
     LaunchOrder,
     NodesEndedOrder,
@@ -121,7 +122,7 @@ START_RUN = Plan(
 STEP_TASK = Plan(TaskOrder, pb.StepTask)
 STEP_PMI = Plan(PmiOrder, pb.StepPmi)
 STEP_TERMINAL = Plan(TerminalOrder, pb.StepTerminal)
-LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI, STEP_TERMINAL)
+LAUNCH_STEP = Plan(LaunchOrder, pb.LaunchStep, START_RUN, STEP_TASK, STEP_PMI, STEP_TERMINAL, CONTAINER)
 
 # What a server orders: the field of ServerMessage, and the plan of what it holds.
 RUN_ORDERS: dict[str, Plan[Any, Any]] = {
@@ -139,6 +140,7 @@ STEP_ORDERS: dict[str, Plan[Any, Any]] = {
     "step_nodes_ended": Plan(NodesEndedOrder, pb.StepNodesEnded, STEP_KEY),
     "resize_step": Plan(ResizeOrder, pb.ResizeStep, STEP_KEY),
     "step_ack": Plan(AckOrder, pb.StepAck, STEP_KEY),
+    "drop_containers": Plan(DropContainersOrder, pb.DropContainers, RUN_KEY),
 }
 COLLECTING_ORDERS: dict[str, Plan[Any, Any]] = {
     "collect": Plan(CollectOrder, pb.Collect),
@@ -173,6 +175,7 @@ REGISTER = Plan(
     HARDWARE,
     KNOWN_RUN,
     KNOWN_STEP,
+    RUN_KEY,
     apart={
         "figures": "they travel in the message's hardware",
         "issued_at": "the server reads it off the credentials that the agent shows",

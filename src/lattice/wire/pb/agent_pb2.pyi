@@ -160,7 +160,7 @@ class AgentMessage(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ..., measured: _Optional[_Union[Measured, _Mapping]] = ..., start_progress: _Optional[_Union[StartProgress, _Mapping]] = ..., images_told: _Optional[_Union[ImagesTold, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., log_told: _Optional[_Union[LogTold, _Mapping]] = ..., telemetry_told: _Optional[_Union[TelemetryTold, _Mapping]] = ..., run_figures: _Optional[_Union[RunFigures, _Mapping]] = ..., checkpoint_report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., readiness: _Optional[_Union[Readiness, _Mapping]] = ..., sign_upload: _Optional[_Union[SignUpload, _Mapping]] = ..., at_hand: _Optional[_Union[AtHand, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_log", "ask_telemetry", "stop_telemetry", "checkpoint_run", "upload_signed")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack", "step_nodes_ended", "measure", "ask_images", "open_bulk", "pong", "ask_log", "ask_telemetry", "stop_telemetry", "checkpoint_run", "upload_signed", "drop_containers")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -195,6 +195,7 @@ class ServerMessage(_message.Message):
     STOP_TELEMETRY_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_RUN_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_SIGNED_FIELD_NUMBER: _ClassVar[int]
+    DROP_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -229,7 +230,8 @@ class ServerMessage(_message.Message):
     stop_telemetry: StopTelemetry
     checkpoint_run: CheckpointRun
     upload_signed: UploadSigned
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_log: _Optional[_Union[AskLog, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ..., upload_signed: _Optional[_Union[UploadSigned, _Mapping]] = ...) -> None: ...
+    drop_containers: DropContainers
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ..., step_nodes_ended: _Optional[_Union[StepNodesEnded, _Mapping]] = ..., measure: _Optional[_Union[Measure, _Mapping]] = ..., ask_images: _Optional[_Union[AskImages, _Mapping]] = ..., open_bulk: _Optional[_Union[OpenBulk, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., ask_log: _Optional[_Union[AskLog, _Mapping]] = ..., ask_telemetry: _Optional[_Union[AskTelemetry, _Mapping]] = ..., stop_telemetry: _Optional[_Union[StopTelemetry, _Mapping]] = ..., checkpoint_run: _Optional[_Union[CheckpointRun, _Mapping]] = ..., upload_signed: _Optional[_Union[UploadSigned, _Mapping]] = ..., drop_containers: _Optional[_Union[DropContainers, _Mapping]] = ...) -> None: ...
 
 class OpenBulk(_message.Message):
     __slots__ = ("ticket", "purpose")
@@ -306,7 +308,7 @@ class Batch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[ServerMessage, _Mapping]]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch", "takes_batches", "process", "metrics_address", "collector_address", "protocol")
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "containers", "epoch", "takes_batches", "process", "metrics_address", "collector_address", "protocol")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HARDWARE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -316,6 +318,7 @@ class Register(_message.Message):
     RUNS_AS_ROOT_FIELD_NUMBER: _ClassVar[int]
     AGENT_USER_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
@@ -331,13 +334,14 @@ class Register(_message.Message):
     runs_as_root: bool
     agent_user: str
     steps: _containers.RepeatedCompositeFieldContainer[KnownStep]
+    containers: _containers.RepeatedCompositeFieldContainer[RunKey]
     epoch: int
     takes_batches: bool
     process: int
     metrics_address: str
     collector_address: str
     protocol: Protocol
-    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ..., metrics_address: _Optional[str] = ..., collector_address: _Optional[str] = ..., protocol: _Optional[_Union[Protocol, _Mapping]] = ...) -> None: ...
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., containers: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ..., metrics_address: _Optional[str] = ..., collector_address: _Optional[str] = ..., protocol: _Optional[_Union[Protocol, _Mapping]] = ...) -> None: ...
 
 class Protocol(_message.Message):
     __slots__ = ("oldest", "newest", "features")
@@ -756,18 +760,22 @@ class Image(_message.Message):
     def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., source: _Optional[str] = ..., mount: _Optional[str] = ..., size: _Optional[int] = ..., by_user: _Optional[bool] = ..., kind: _Optional[str] = ..., signed_by: _Optional[str] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("image", "binds", "writable", "workdir", "no_home")
+    __slots__ = ("image", "binds", "writable", "workdir", "no_home", "name", "way")
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     BINDS_FIELD_NUMBER: _ClassVar[int]
     WRITABLE_FIELD_NUMBER: _ClassVar[int]
     WORKDIR_FIELD_NUMBER: _ClassVar[int]
     NO_HOME_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WAY_FIELD_NUMBER: _ClassVar[int]
     image: Image
     binds: _containers.RepeatedScalarFieldContainer[str]
     writable: bool
     workdir: str
     no_home: bool
-    def __init__(self, image: _Optional[_Union[Image, _Mapping]] = ..., binds: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ...) -> None: ...
+    name: str
+    way: str
+    def __init__(self, image: _Optional[_Union[Image, _Mapping]] = ..., binds: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ..., name: _Optional[str] = ..., way: _Optional[str] = ...) -> None: ...
 
 class RunFiles(_message.Message):
     __slots__ = ("stdout", "stderr", "stdin", "append")
@@ -1244,7 +1252,7 @@ class StepTask(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ..., truncate: _Optional[bool] = ...) -> None: ...
 
 class LaunchStep(_message.Message):
-    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task", "pmi", "master_host", "master_port", "terminal", "cpu_bind", "gpu_bind", "gpus_per_task", "overlap")
+    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task", "pmi", "master_host", "master_port", "terminal", "cpu_bind", "gpu_bind", "gpus_per_task", "overlap", "container")
     BASE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1265,6 +1273,7 @@ class LaunchStep(_message.Message):
     GPU_BIND_FIELD_NUMBER: _ClassVar[int]
     GPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
     OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     base: StartRun
     step: int
     launch_id: str
@@ -1285,7 +1294,14 @@ class LaunchStep(_message.Message):
     gpu_bind: str
     gpus_per_task: int
     overlap: bool
-    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ..., terminal: _Optional[_Union[StepTerminal, _Mapping]] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., overlap: _Optional[bool] = ...) -> None: ...
+    container: Container
+    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., pmi: _Optional[_Union[StepPmi, _Mapping]] = ..., master_host: _Optional[str] = ..., master_port: _Optional[int] = ..., terminal: _Optional[_Union[StepTerminal, _Mapping]] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., overlap: _Optional[bool] = ..., container: _Optional[_Union[Container, _Mapping]] = ...) -> None: ...
+
+class DropContainers(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ...) -> None: ...
 
 class StepTerminal(_message.Message):
     __slots__ = ("keep_s", "ends_run")

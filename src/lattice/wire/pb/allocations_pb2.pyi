@@ -7,16 +7,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ContainerOptions(_message.Message):
-    __slots__ = ("mounts", "writable", "workdir", "no_home")
+    __slots__ = ("mounts", "writable", "workdir", "no_home", "name")
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
     WRITABLE_FIELD_NUMBER: _ClassVar[int]
     WORKDIR_FIELD_NUMBER: _ClassVar[int]
     NO_HOME_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     mounts: _containers.RepeatedScalarFieldContainer[str]
     writable: bool
     workdir: str
     no_home: bool
-    def __init__(self, mounts: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ...) -> None: ...
+    name: str
+    def __init__(self, mounts: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
 
 class NodeRange(_message.Message):
     __slots__ = ("min", "max")
@@ -631,20 +633,22 @@ class ImageInfo(_message.Message):
     def __init__(self, reference: _Optional[str] = ..., digest: _Optional[str] = ..., mount: _Optional[str] = ...) -> None: ...
 
 class ContainerInfo(_message.Message):
-    __slots__ = ("image", "digest", "mounts", "writable", "workdir", "no_home")
+    __slots__ = ("image", "digest", "mounts", "writable", "workdir", "no_home", "name")
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
     WRITABLE_FIELD_NUMBER: _ClassVar[int]
     WORKDIR_FIELD_NUMBER: _ClassVar[int]
     NO_HOME_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     image: str
     digest: str
     mounts: _containers.RepeatedScalarFieldContainer[str]
     writable: bool
     workdir: str
     no_home: bool
-    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., mounts: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ...) -> None: ...
+    name: str
+    def __init__(self, image: _Optional[str] = ..., digest: _Optional[str] = ..., mounts: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., workdir: _Optional[str] = ..., no_home: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ConstraintsView(_message.Message):
     __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "storage_gbps", "prefer_same_numa", "prefer_local_memory", "memory_policy")
@@ -1773,7 +1777,7 @@ class ProgramFields(_message.Message):
     def __init__(self, ranks: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LaunchStepRequest(_message.Message):
-    __slots__ = ("id", "request_id", "argv", "programs", "tasks", "nodes", "tasks_per_node", "cpus_per_task", "node_list", "distribution", "overcommit", "environment", "inherit_environment", "cwd", "input", "output", "error", "pty", "rows", "columns", "no_kill", "overlap", "immediate", "time", "pmi", "fence_timeout", "cpu_bind", "gpu_bind", "gpus_per_task", "task_prologue")
+    __slots__ = ("id", "request_id", "argv", "programs", "tasks", "nodes", "tasks_per_node", "cpus_per_task", "node_list", "distribution", "overcommit", "environment", "inherit_environment", "cwd", "input", "output", "error", "pty", "rows", "columns", "no_kill", "overlap", "immediate", "time", "pmi", "fence_timeout", "cpu_bind", "gpu_bind", "gpus_per_task", "task_prologue", "image", "container")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1811,6 +1815,8 @@ class LaunchStepRequest(_message.Message):
     GPU_BIND_FIELD_NUMBER: _ClassVar[int]
     GPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
     TASK_PROLOGUE_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -1841,7 +1847,9 @@ class LaunchStepRequest(_message.Message):
     gpu_bind: str
     gpus_per_task: int
     task_prologue: str
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ..., pmi: _Optional[str] = ..., fence_timeout: _Optional[str] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., task_prologue: _Optional[str] = ...) -> None: ...
+    image: str
+    container: ContainerOptions
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ..., pmi: _Optional[str] = ..., fence_timeout: _Optional[str] = ..., cpu_bind: _Optional[str] = ..., gpu_bind: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., task_prologue: _Optional[str] = ..., image: _Optional[str] = ..., container: _Optional[_Union[ContainerOptions, _Mapping]] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
     __slots__ = ("id",)

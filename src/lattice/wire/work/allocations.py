@@ -91,6 +91,7 @@ class ContainerInfo(Struct, frozen=True, kw_only=True):
     writable: bool
     workdir: str
     no_home: bool
+    name: str  # under which steps find it
 
 
 class DataView(Struct, frozen=True, kw_only=True):
@@ -433,6 +434,7 @@ def _container(order: ContainerOrder | None) -> ContainerInfo | None:
         writable=order.writable,
         workdir=order.workdir,
         no_home=order.no_home,
+        name=order.name,
     )
 
 

@@ -19,7 +19,7 @@ from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
 from lattice.wire.text.times import rfc3339
-from lattice.wire.work.submissions import IMAGE_NAMES
+from lattice.wire.work.submissions import IMAGE_NAMES, NO_OPTIONS, ContainerOptions
 from lattice.wire.work.usage import RunUsageView, usage_view
 
 MAX_ARGUMENTS = 10_000
@@ -75,6 +75,8 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gpu_bind: Short = ""
     gpus_per_task: int = 0
     task_prologue: str = ""  # path of a program that each task runs before its own, as the user
+    image: str = ""  # the tasks run inside this container image, of the step alone
+    container: ContainerOptions = NO_OPTIONS  # without `image`, its `name` is that of one that earlier steps began
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):

@@ -101,6 +101,7 @@ class ContainerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     writable: bool = False  # changes to the image are kept in memory until the run ends
     workdir: str = ""  # where it starts; empty = cwd
     no_home: bool = False  # without the home directory
+    name: Short = ""  # under which steps find it; in a step NAME[:auto|create|exec|no_exec]
 
 
 NO_OPTIONS = ContainerOptions()

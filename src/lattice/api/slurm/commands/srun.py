@@ -3,6 +3,8 @@
 import os.path
 from dataclasses import replace
 
+from msgspec.structs import replace as replace_fields
+
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
@@ -11,6 +13,7 @@ from lattice.api.running.step_launch import launch
 from lattice.api.slurm.answering import require
 from lattice.api.slurm.helping import about
 from lattice.api.slurm.submit import exporting, holding
+from lattice.api.slurm.submit.translation import container_options, in_options
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.asked import Asked
@@ -32,6 +35,7 @@ from lattice.slurm.submit.step_line import (
 from lattice.slurm.text.patterns import fill
 from lattice.slurm.text.times import UNLIMITED
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand, SlurmStep
+from lattice.wire.text.problems import BadField
 from lattice.wire.work.steps import ProgramFields, StepInfo, StepSubmission
 
 PROGRAM = "srun"
@@ -82,8 +86,6 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if inside:
         if job.uenv or job.view:
             raise error(PROGRAM, "--uenv and --view: a step has the images of its allocation")
-        if job.has_container:
-            raise error(PROGRAM, "--container-image: a step has the container of its allocation")
         allocation = await _confirmed(context, inside)
         return await _launched(context, command, job, step, line.words, allocation, _warned(job))
     return await _alone(context, command, job, step, line.words, number if word == "wait" else 0)
@@ -171,6 +173,8 @@ async def _launched(
 ) -> SlurmAnswer:
     require(context, Permission.LAUNCH)
     submission = _submission(command, job, step, words, allocation)
+    if not resume and job.has_container:  # otherwise the allocation is made for this step, and has its container
+        submission = replace_fields(submission, image=job.container_image, container=container_options(job))
     narrowed = narrowed_warning(submission.tasks, job.min_nodes or len(allocation.nodes), is_named=bool(job.nodelist))
     if narrowed and not job.is_quiet:
         said += f"{PROGRAM}: warning: {narrowed}\n"
@@ -180,6 +184,8 @@ async def _launched(
         if problem.status >= 500:
             raise
         raise _refused(problem, allocation.number) from None
+    except BadField as problem:
+        raise error(PROGRAM, in_options(problem)) from None
     return SlurmAnswer(stderr=said, attend=_attended(command, job, step, allocation, info, resume))
 
 

@@ -126,17 +126,20 @@ _OPTION_OF = {
     "image": "container-image",
     "container.mounts": "container-mounts",
     "container.workdir": "container-workdir",
+    "container.name": "container-name",
 }
 
 
 async def images_of(context: Context, job: Job, program: str) -> Images:
     """What --uenv, --view and --container-image mean. Raises Fault."""
-    options = ContainerOptions(
-        mounts=job.container_mounts.split(",") if job.container_mounts else [],
-        writable=job.is_container_writable,
-        workdir=job.container_workdir,
-        no_home=job.has_no_home,
-    )
+    options = container_options(job)
+    if job.container_name and not job.container_image:
+        name = job.container_name.partition(":")[0][:64]
+        raise error(
+            program,
+            f'{SUBMISSION_FAILED}a container with name "{name}" does not exist, and --container-image is not set: '
+            "containers of a job go with it; name the image, or use srun inside an allocation that has begun the container",
+        )
     if options != NO_OPTIONS and not job.container_image:
         raise error(program, f"{SUBMISSION_FAILED}options of a container need an image: add --container-image")
     wanted = Submission(uenv=job.uenv, view=job.view, image=job.container_image, container=options)
@@ -147,10 +150,25 @@ async def images_of(context: Context, job: Job, program: str) -> Images:
     except ApiError as problem:
         raise error(program, f"{SUBMISSION_FAILED}{problem}") from None
     except BadField as problem:
-        hint = f" ({problem.hint})" if problem.hint else ""
-        option = _OPTION_OF.get(problem.field, problem.field)
-        said = str(problem).removeprefix(f"{problem.field}: ")
-        raise error(program, f"{SUBMISSION_FAILED}--{option}: {said}{hint}") from None
+        raise error(program, f"{SUBMISSION_FAILED}{in_options(problem)}") from None
+
+
+def container_options(job: Job) -> ContainerOptions:
+    return ContainerOptions(
+        mounts=job.container_mounts.split(",") if job.container_mounts else [],
+        writable=job.is_container_writable,
+        workdir=job.container_workdir,
+        no_home=job.has_no_home,
+        name=job.container_name,
+    )
+
+
+def in_options(problem: BadField) -> str:
+    """The same about the option that was given."""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    option = _OPTION_OF.get(problem.field, problem.field)
+    said = str(problem).removeprefix(f"{problem.field}: ")
+    return f"--{option}: {said}{hint}"
 
 
 def _completed(

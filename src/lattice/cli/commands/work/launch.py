@@ -11,6 +11,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.launching import AttachedStep, terminal_shape
 from lattice_sdk.client import new_request_id
+from lattice_sdk.models.runs import ContainerOptions
 from lattice_sdk.models.steps import Step, StepProgram, StepRequest
 
 OWN = "LATTICE_ALLOC_ID"
@@ -53,6 +54,12 @@ class Options:
     gpu_bind: str = ""
     gpus_per_task: int = 0
     task_prologue: str = ""
+    image: str = ""
+    mount: tuple[str, ...] = ()
+    container_name: str = ""
+    container_writable: bool = False
+    container_workdir: str = ""
+    no_home: bool = False
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -140,6 +147,27 @@ def _fill_sharing(parser: argparse.ArgumentParser) -> None:
         help="how MPI ranks find each other: auto, pmi1, pmi2, pmix or none (default: auto)",
     )
     add("--fence-timeout", metavar="T", help="end the step if MPI ranks wait longer for each other (default: 60s)")
+    _fill_container(parser)
+
+
+def _fill_container(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--image", metavar="REF", help="run the step inside a container image: as `lattice submit --image`")
+    add(
+        "--container-name",
+        metavar="NAME[:WAY]",
+        help="container that steps of the allocation share; without --image one that an earlier step began. "
+        "create: it must be new; exec: a step must run in it; no_exec: beside that step (default: auto)",
+    )
+    add("--container-writable", action="store_true", help="let the step change files of the image")
+    add("--container-workdir", metavar="DIR", help="directory to start in, inside the container (default: --chdir)")
+    add(
+        "--mount",
+        action="append",
+        metavar="SRC[:DST][:ro]",
+        help="make a directory or file of the node visible in the container; may be repeated",
+    )
+    add("--no-home", action="store_true", help="leave the home directory out of the container")
 
 
 def run(options: Options, context: Context) -> int:
@@ -172,6 +200,7 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
         raise UsageError("--overlap cannot be used with --exclusive")
     exports = options.export == "all" or (is_inside and options.export != "none")
     rows, columns = terminal_shape() if options.pty else (0, 0)
+    image, container = _container(options, context)
     return StepRequest(
         argv=[] if options.multi_prog else list(options.rest),
         programs=_programs(options.multi_prog) if options.multi_prog else [],
@@ -201,7 +230,24 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
         gpu_bind=options.gpu_bind,
         gpus_per_task=options.gpus_per_task,
         task_prologue=options.task_prologue or context.process.environment.get(PROLOGUE, ""),
+        image=image,
+        container=container,
     )
+
+
+def _container(options: Options, context: Context) -> tuple[str, ContainerOptions | None]:
+    wanted = ContainerOptions(
+        mounts=list(options.mount),
+        writable=options.container_writable,
+        workdir=options.container_workdir,
+        no_home=options.no_home,
+        name=options.container_name,
+    )
+    if not options.image and wanted == ContainerOptions():
+        return "", None
+    from lattice.cli.input.containers import complete_container
+
+    return complete_container(options.image, wanted, context.process.directory(), in_step=True)
 
 
 def _is_per_task(pattern: str) -> bool:
@@ -272,6 +318,7 @@ COMMAND = Command(
         "lattice launch --alloc a17 --tasks-per-node=2 --label ./solver input.dat",
         "lattice launch --alloc a17 --pty bash",
         "lattice launch --alloc a17 -n 64 ./mpi_program",
+        "lattice launch --image oci:images:v1 --container-name tools --container-writable make install",
         "lattice launch -n 64 --output out.%t ./solver      (in a script: the allocation is its own)",
     ),
 )

@@ -104,6 +104,7 @@ def _fill_container(group: argparse._ArgumentGroup) -> None:
     add("--container-writable", action="store_true", help="keep changes to the image in memory until the run ends")
     add("--container-workdir", metavar="DIR", help="directory to start in, inside the container (default: --chdir)")
     add("--no-home", action="store_true", help="leave the home directory out of the container")
+    add("--container-name", metavar="NAME", help="name of the container, by which steps can call it")
 
 
 def _fill_what(group: argparse._ArgumentGroup) -> None:
