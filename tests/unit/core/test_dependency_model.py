@@ -78,3 +78,9 @@ def test_the_tasks_of_a_group_of_very_many_ranges_are_found_without_walking_thro
     ranges = tuple((2 * place, 2 * place, 1) for place in range(50_000))
     # Range by range this would be 1,250,000,000 steps.
     assert sum(index_at(ranges, position) for position in range(50_000)) == 50_000 * 49_999
+
+
+def test_members_of_a_dag_are_waited_for_by_their_names() -> None:
+    clauses = ((Dependency(number=1), Dependency(number=12, condition=Condition.FAILURE)), (Dependency(number=2),))
+    sentence = waiting_sentence(clauses, {1: "prepare", 12: "mesh-a1"})
+    assert sentence == "waiting for prepare to complete or mesh-a1 to fail, and for a2 to complete"

@@ -9,7 +9,7 @@ from lattice.core.machine.commands import Edge
 from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.work.allocations import QUEUED, Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag, DagState
-from lattice.core.model.work.dependencies import Clauses, Condition, waiting_sentence
+from lattice.core.model.work.dependencies import Condition, waiting_sentence
 from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
@@ -281,12 +281,4 @@ def _reason(member: Member, names: dict[int, str], explain: Callable[[int], str]
     if member_state(member) not in QUEUED:
         return "" if isinstance(member, TaskGroup) else waiting_reason(member, explain(member.number))
     waits = member_head(member).waits_for
-    return _named(waits, names) if waits else waiting_reason(member_head(member), explain(member.number))
-
-
-def _named(clauses: Clauses, names: dict[int, str]) -> str:
-    sentence = waiting_sentence(clauses)
-    for number in sorted({each.number for clause in clauses for each in clause}, reverse=True):
-        if number in names:
-            sentence = sentence.replace(f"{allocation_id(number)} ", f"{names[number]} ")
-    return sentence
+    return waiting_sentence(waits, names) if waits else waiting_reason(member_head(member), explain(member.number))

@@ -154,17 +154,22 @@ _WAITING = {
     Condition.MUTEX: "{}, which has the same mutex, to end",
 }
 HOPELESS = "its dependency can never be satisfied"
+_SHOWN = 5  # clauses that a sentence names
+_NO_NAMES: Mapping[int, str] = {}
 
 
-def waiting_sentence(clauses: Clauses) -> str:
-    """What the open clauses wait for, in words; empty when there are none."""
+def waiting_sentence(clauses: Clauses, names: Mapping[int, str] = _NO_NAMES) -> str:
+    """What the open clauses wait for, in words; empty when there are none. `names`, by number, stand in the place of ids."""
     if not clauses:
         return ""
     if is_hopeless(clauses):
         return HOPELESS
-    shown = [" or ".join(_WAITING[each.condition].format(each.label) for each in clause) for clause in clauses]
-    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-    return f"waiting for {', and for '.join(shown[:5])}{more}"
+    shown = [
+        " or ".join([_WAITING[each.condition].format(names.get(each.number) or each.label) for each in clause])
+        for clause in clauses[:_SHOWN]
+    ]
+    more = f" and {len(clauses) - _SHOWN} more" if len(clauses) > _SHOWN else ""
+    return f"waiting for {', and for '.join(shown)}{more}"
 
 
 def find_cycle(needs: Mapping[str, Iterable[str]]) -> list[str]:
