@@ -59,6 +59,7 @@ def test_an_agent_is_installed_upgraded_and_keeps_its_configuration(tmp_path: Pa
         "state_dir: /var/lib/lattice/agent",
         "servers: [s1:50051,s2:50051]",
     ]
+    assert "scratch_dir: /var/lib/lattice/scratch" in file.read_text().splitlines(), "work would share /tmp"
     assert (root / "etc" / "lattice" / "agent.token").stat().st_mode & 0o777 == 0o600
     unit = (root / "etc" / "systemd" / "system" / "lattice-agent.service").read_text()
     assert "ExecStart=/opt/lattice/bin/lattice-agent --config /etc/lattice/agent.yaml" in unit

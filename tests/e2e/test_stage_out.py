@@ -278,19 +278,19 @@ def test_what_cannot_be_is_refused_by_name(cluster: LocalCluster, warm: Path) ->
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "data.md"
 
 
-def test_the_guide_leads_from_a_bucket_to_a_model(
-    cluster: LocalCluster, warm: Path, s3: S3Server, tmp_path: Path
-) -> None:
+def test_the_guide_leads_from_a_bucket_to_a_model(cluster: LocalCluster, place: Path, warm: Path, s3: S3Server) -> None:
+    here = place / "here"
+    here.mkdir()
     store = BucketStore(s3.bucket("training"))._store
     objects = {f"imagenet/{place % 2}/{place}": os.urandom(10_000) for place in range(6)}
     for name, data in objects.items():
         obstore.put(store, name, data)
     text = GUIDE.read_text()
-    (tmp_path / "train.sh").write_text(text.partition("```sh\n")[2].partition("```")[0])
+    (here / "train.sh").write_text(text.partition("```sh\n")[2].partition("```")[0])
     session = text.partition("```console\n")[2].partition("```")[0].splitlines()
     commands = [line[2:] for line in session if line.startswith("$ ")]
     assert len(commands) == 3
-    said = [cluster.cli(*_words(line, warm), cwd=tmp_path).stdout for line in commands]
+    said = [cluster.cli(*_words(line, warm), cwd=here).stdout for line in commands]
     assert said[0] == session[1] + "\n"
     (folder,) = (warm / "models").iterdir()
     whole = hashlib.sha256(b"".join(objects[name] for name in sorted(objects))).hexdigest()

@@ -218,7 +218,7 @@ class Driver:
         self._checks.start()
         self._spawn(self._at_hand.run())
         await self._doors.recall(self._live_runs())
-        self._spawn(sweep_kept(self._settings.scratch_dir, self._facts.node_id))
+        self._spawn(sweep_kept(self._settings.scratch.folder, self._facts.node_id))
         _log.info("agent ready, %d open runs", len(self.state.runs))
 
     def _watch_checkpoints(self) -> watching.Checkpointing:

@@ -41,13 +41,13 @@ class NodeFeatures:
         kinds, own = listing.mount_kinds, self._settings
         features = set(declared) - OWN_FEATURES | confinement_features(listing.limits) | of_steps
         features |= self._images.features(kinds) | self._containers.features(listing)
-        features |= directory_features(own.scratch_dir, kinds, own.data)
+        features |= directory_features(own.scratch, kinds, own.data)
         features |= {watching.FEATURE} if listing.hints else set()
         features |= {CGROUP_FEATURE} if listing.cgroup else set()
         return features | self._telemetry.features(has_groups=listing.cgroup) | start_features(own, listing)
 
     def missing(self, listing: ShimMessage, offered: set[str]) -> tuple[MissingFeature, ...]:
         uenv, container = self._images.why_not(listing.mount_problem), self._containers.why_not()
-        why_not = {UENV_FEATURE: uenv, CONTAINER_FEATURE: container}
+        why_not = {UENV_FEATURE: uenv, CONTAINER_FEATURE: container} | self._settings.scratch.why_not()
         why_not[ACCESS_FEATURE] = self._telemetry.access.why_not or NO_GROUPS
         return missing_features(listing, offered, why_not, PMIX_FEATURE)

@@ -82,7 +82,7 @@ def start_features(settings: Settings, shim: ShimMessage) -> set[str]:
     """Policies of memory; and whether every run that has this node needs it prepared, be it for steps alone: the site runs programs,
     or gives each run a directory."""
     programs = settings.hooks
-    is_needed = programs.has_prologue or programs.has_epilogue or settings.scratch_dir is not None
+    is_needed = programs.has_prologue or programs.has_epilogue or settings.scratch.folder is not None
     return ({PROLOGUE_FEATURE} if is_needed else set()) | ({POLICY_FEATURE} if shim.memory_policies else set())
 
 
@@ -100,9 +100,9 @@ def launch_hooks(
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
     hooks.append(ImagesHook(containers.fetcher))
     hooks.append(DataHook(settings.data, settings.state_dir))
-    if settings.scratch_dir is not None:
-        hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
-        hooks.append(StageOutHook(settings.scratch_dir, settings.facts.node_id, signed))
+    if settings.scratch.folder is not None:
+        hooks.append(ScratchHook(settings.scratch.folder, in_memory=settings.scratch.in_memory))
+        hooks.append(StageOutHook(settings.scratch.folder, settings.facts.node_id, signed))
     hooks.append(CheckpointHook(settings.state_dir, doors, checkpoint_copies(settings, signed)))
     hooks.append(ContainerHook(containers))
     return hooks

@@ -9,6 +9,7 @@ from lattice.agent.containers.node import ContainerSettings
 from lattice.agent.discovery.hardware_file import HardwareFile
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
 from lattice.agent.hooks.data import DataSettings
+from lattice.agent.hooks.scratch import NO_SCRATCH, ScratchSettings
 from lattice.agent.hooks.site_programs import SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
@@ -34,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: SiteHooks = SiteHooks()
     data: DataSettings = DataSettings()
     object_store: Path | None = None  # one that is a directory which this node sees
-    scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
+    scratch: ScratchSettings = NO_SCRATCH
     cache_dir: Path | None = None  # None = this node mounts no images
     blobs: BlobSource | None = None  # where images come from that are no files; None = from nowhere
     cache_bytes: int = 0  # what all images together may have; 0 = a share of the disk

@@ -134,6 +134,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     mount_problem: str = ""  # why it, not being root, cannot mount images
     output: str = ""  # the beginning of what a probe wrote
     pid: int = 0
+    view: int = -1  # where the shim has the file system of a run open; -1 = it sees that of the node
     step: int = 0
     upto: int = 0  # input that a step has taken
     protocol: tuple[int, int] = (0, 0)  # oldest and newest version; a shim of release 0.1.0 does not say them

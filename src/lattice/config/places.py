@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+IN_MEMORY = "tmpfs"  # instead of a directory for scratch
+
 
 def config_dir(environment: Mapping[str, str], uid: int) -> Path:
     """Of configuration files: `/etc/lattice`, or below XDG_CONFIG_HOME."""

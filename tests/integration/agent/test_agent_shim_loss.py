@@ -14,6 +14,7 @@ from lattice.agent.containers.holder import Held
 from lattice.agent.driver import Driver
 from lattice.agent.hooks.protocol import Launch
 from lattice.agent.hooks.record import write_record
+from lattice.agent.hooks.scratch import ScratchSettings
 from lattice.agent.hooks.stage_out import StageOutHook
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
@@ -89,7 +90,7 @@ def driver_of(state_dir: Path, scratch_dir: Path | None = None) -> Driver:
         retention=Retention(),
         output_limit=1,
         grace_s=1.0,
-        scratch_dir=scratch_dir,
+        scratch=ScratchSettings(folder=scratch_dir),
     )
     return Driver(settings, None)
 

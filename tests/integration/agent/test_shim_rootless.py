@@ -1,19 +1,15 @@
 """A shim that is not root shows a run its images: in a user namespace, by squashfuse, and without a trace afterwards."""
 
-import contextlib
 import os
-import random
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import sized
 from tests.image_files import MOUNT, make_greeter
 from tests.integration.agent.shim_process import ShimProcess, alive, wait_for
 from tests.integration.agent.test_shim_steps import about, request, step_end, written
@@ -261,30 +257,3 @@ def test_shim_says_so_where_users_may_make_no_namespaces(shim: ShimProcess, prog
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout.startswith("users may not make user namespaces here (No space left on device)"), told.stdout
-
-
-@pytest.mark.soak
-def test_random_deaths_of_shim_keeper_and_squashfuse_leave_nothing(shim: ShimProcess, mounts: Mounts) -> None:
-    source = random.Random(os.environ.get("LATTICE_SOAK_SEED", "7"))
-    both = [*mounts, {**mounts[0], "target": "/user-tools"}]
-    for number in range(1, sized(30, 500)):
-        agent = shim.connect()
-        asked = agent.send(
-            "start", **shim.request(number, "sh", "-c", f"{MOUNT}/bin/greet; exec sleep 300"), mounts=both
-        )
-        time.sleep(source.uniform(0.0, 0.08))  # the moment
-        victim = source.choice(["shim", "keeper", "server", "run"])
-        if victim == "shim":
-            shim.kill()
-            wait_for(lambda: not servers_of(shim.dir), "squashfuse to die with the shim")
-            shim.restart()
-            wait_for(lambda: runs_of(shim) == [], "a new shim that knows no run")
-            continue
-        for pid in {"keeper": keepers_of(shim.process.pid), "server": servers_of(shim.dir)[:1], "run": []}[victim]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if agent.answer(asked)["ok"]:
-            agent.ask("stop", number=number, run=1, grace_s=0.0, why="cancelled")
-            agent.ended(number)
-        wait_for_nothing(shim)
-    assert "squashfuse" not in Path("/proc/self/mountinfo").read_text()

@@ -24,6 +24,7 @@ from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.data.tiers import DataTiers, WarmTier
+from lattice.ports.nodes.measures import MissingFeature
 from lattice.wire.files.retained import Retained, ended_name, write
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.submissions import NO_IMAGES, Submission, work_of
@@ -186,6 +187,50 @@ async def test_more_scratch_than_any_node_has_is_refused(world: World) -> None:
     await world.replica.propose(ConfirmNode(node="n3"), actor="test")
     unknown = await world.call("POST", "/allocations", {"entrypoint": "true", "scratch": "3G"}, token=world.alice)
     assert unknown.status == 201, "one node does not say how much it has"
+
+
+@in_world
+async def test_scratch_that_no_node_can_bound_is_refused_with_the_reason_of_the_node(world: World) -> None:
+    await staged(world)
+    await world.replica.propose(RegisterNode(node="n1", hardware=Hardware(cpus=4, memory_mb=4096)), actor="test")
+    await world.replica.propose(ConfirmNode(node="n1"), actor="test")
+    asked = {"entrypoint": "true", "scratch": "1G"}
+    world.links.open.discard("n2")
+    for why in ("", ": n1: mke2fs is not installed"):
+        if why:
+            world.links.missing["n1"] = (MissingFeature(name="scratch", reason="mke2fs is not installed"),)
+        for request in (asked, {"entrypoint": "true", "data": {"scratch_per_node": "1G"}}):
+            refused = await world.call("POST", "/allocations", request, token=world.alice)
+            assert refused.error["message"] == f"scratch: no node of this cluster can give it a size{why}"
+            assert refused.error["hint"]
+    dag = await world.call("POST", "/dags", {"allocations": [{"id": "a", **asked}]}, token=world.alice)
+    assert "mke2fs is not installed" in dag.error["message"]
+
+
+@in_world
+async def test_scratch_in_memory_is_no_larger_than_the_memory_of_the_work(world: World) -> None:
+    await staged(world)
+
+    async def add(node: str, kind: str) -> None:
+        hardware = Hardware(cpus=4, memory_mb=4096, features=("scratch", kind))
+        await world.replica.propose(RegisterNode(node=node, hardware=hardware), actor="test")
+        await world.replica.propose(ConfirmNode(node=node), actor="test")
+
+    async def asked(scratch: str) -> Any:  # noqa: ANN401 - an answer
+        request = {"entrypoint": "true", "scratch": scratch, "resources": {"cpus": 1, "memory": "1G"}}
+        return await world.call("POST", "/allocations", request, token=world.alice)
+
+    async def features(scratch: str) -> tuple[str, ...]:
+        return world.state.allocations[(await asked(scratch)).json()["number"]].request.features
+
+    await add("n1", "memory_scratch")
+    refused = await asked("2G")
+    assert refused.error["message"].startswith("scratch: is more than the memory of the work")
+    assert refused.error["limit"].startswith("1,024 MB")
+    assert await features("1G") == ("scratch",)
+    await add("n2", "disk_scratch")
+    assert await features("2G") == ("disk_scratch", "scratch"), "only n2 can have it"
+    assert await features("1G") == ("scratch",)
 
 
 @in_world

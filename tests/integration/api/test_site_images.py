@@ -148,10 +148,11 @@ async def test_scratch_of_a_size_asks_for_nodes_that_can_bound_it(world: World) 
     assert work_of(world, made["number"]).scratch_mb == 20 << 10
     shown = (await world.call("GET", f"/allocations/{made['id']}?details=true")).json()["details"]
     assert shown["scratch_mb"] == 20 << 10
+    contained = await submit(world, scratch="1G", image=PATH)
+    assert world.state.allocations[contained.json()["number"]].request.features == ("container", "scratch")
     for fields, words in (
         ({"scratch": "1M"}, "1 MB is not possible"),
         ({"scratch": "much"}, "scratch"),
-        ({"scratch": "1G", "image": PATH}, "inside a container"),
     ):
         answer = await submit(world, **fields)
         assert (answer.status, words in answer.error["message"]) == (400, True), answer.error

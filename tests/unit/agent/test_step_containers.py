@@ -13,7 +13,7 @@ from lattice.agent.containers.holder import Base
 from lattice.agent.containers.node import Inside
 from lattice.agent.containers.steps import MOUNTS, StepContainers, note_mounts, noted_mounts
 from lattice.agent.images.layouts import Unpacked
-from lattice.agent.images.mounting import ImageRefused
+from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.agent.runs.launch import Account
 from lattice.agent.shim_client import ShimMessage
 from lattice.ports.nodes.agents import RunKey, StartOrder
@@ -31,6 +31,8 @@ class Node:
 
     def __init__(self) -> None:
         self.made: list[Path | Base] = []
+        self.within = ""
+        self.mounts: list[object] = []
         self.released = 0
 
     def let_in(self, container: ContainerOrder, inside: Inside, request: dict[str, object]) -> str:
@@ -43,11 +45,13 @@ class Node:
     async def inside(self, *_: object) -> Inside:
         return Inside(Unpacked(), ADA)
 
-    async def make(self, order: object, container: object, request: object, image: Path | Base, *_: object) -> str:
+    async def make(self, order: object, container: object, request: object, image: Path | Base, *rest: object) -> str:
         self.made.append(image)
+        self.mounts.append(rest[-1])
         return "/proc/10/ns/mnt"
 
-    async def keep(self, request: object, image: Path, mark: str) -> Base:
+    async def keep(self, request: object, image: Path, mark: str, within: str = "") -> Base:
+        self.within = within
         return self.base("/proc/9/ns/mnt", mark)
 
     def base(self, namespace: str, mark: str) -> Base:
@@ -64,13 +68,14 @@ class Shim:
         self.kept, self.running = kept, running
         self.heard: list[dict[str, Any]] = []
         self.fails: list[ShimMessage] = []
+        self.view = -1
 
     def ask(self, body: dict[str, object], on_answer: Any) -> None:  # noqa: ANN401 - as the driver's
         self.heard.append(dict(body))
         if on_answer is None:
             return
         if body["op"] == "containers":
-            on_answer(ShimMessage(ok=True, pid=50, kept=dict(self.kept), running=dict(self.running)))
+            on_answer(ShimMessage(ok=True, pid=50, kept=dict(self.kept), running=dict(self.running), view=self.view))
         else:
             on_answer(self.fails.pop(0) if self.fails else ShimMessage(ok=True, phase="running"))
 
@@ -78,7 +83,9 @@ class Shim:
         return [body["view"] for body in self.heard if body["op"] == "launch_step"]
 
 
-def launched(shim: Shim, node: Node, container: ContainerOrder, step: int = 3) -> ShimMessage | None:
+def launched(
+    shim: Shim, node: Node, container: ContainerOrder, step: int = 3, run: Path = Path("/state/runs/7.1")
+) -> ShimMessage | None:
     base = StartOrder(key=RUN, allocation_id="a7", user="ada")
     order = LaunchOrder(
         base=base,
@@ -93,7 +100,7 @@ def launched(shim: Shim, node: Node, container: ContainerOrder, step: int = 3) -
     )
     steps = StepContainers(node, shim.ask)  # type: ignore[arg-type]
     request: dict[str, object] = {"op": "launch_step", "dir": "/state/steps/7.1.3", "env": {}, "cwd": "/"}
-    answer = asyncio.run(steps.launch(order, request, Path("/state/runs/7.1"), lambda _: True))
+    answer = asyncio.run(steps.launch(order, request, run, lambda _: True))
     assert steps.kept == ({RUN} if container.name and answer is not None and answer.ok else set())
     return answer
 
@@ -227,3 +234,30 @@ def test_mounts_of_a_run_are_noted_for_its_steps(tmp_path: Path) -> None:
     (tmp_path / MOUNTS).write_bytes(msgspec.json.encode({"not": "a list"}))
     assert noted_mounts(tmp_path) == []
     assert noted_mounts(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("name", ["", "tools"])
+def test_scratch_of_a_size_is_not_mounted_twice(tmp_path: Path, name: str) -> None:
+    note_mounts(
+        {
+            "dir": str(tmp_path),
+            "mounts": [
+                {"kind": "disk", "target": "/scratch/7.1", "source": "/scratch/7.1.img"},
+                {"kind": "bind", "target": "/tmp", "source": "/scratch/7.1/tmp"},
+            ],
+        }
+    )
+    shim, node = Shim({}, {}), Node()
+    with pytest.raises(ImageUnavailable, match="does not show where the scratch of the allocation is"):
+        launched(shim, node, ContainerOrder(image=IMAGE, name=name), run=tmp_path)
+    shim.view = 4
+    assert launched(shim, node, ContainerOrder(image=IMAGE, name=name), run=tmp_path) is not None
+    seen = [
+        {"kind": "bind", "target": "/scratch/7.1", "source": "/scratch/7.1"},
+        {"kind": "bind", "target": "/tmp", "source": "/scratch/7.1/tmp"},
+    ]
+    assert node.mounts == [seen]
+    if name:
+        assert node.within == "/proc/50/fd/4"
+    else:
+        assert node.made == [Base("/proc/50/fd/4", Path("/cache/image"), "")]

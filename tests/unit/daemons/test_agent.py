@@ -118,14 +118,3 @@ def test_a_node_has_directories_of_hooks_only_if_they_are_named(
     named = arguments(tmp_path, "--prologue-dir", ".", "--epilogue-dir", str(tmp_path))
     hooks = build_settings(build_parser().parse_args(named)).hooks
     assert (hooks.prologue_dir, hooks.epilogue_dir) == (str(tmp_path), str(tmp_path))
-
-
-@pytest.mark.parametrize(("uid", "name"), [(0, "root"), (1000, "ada")])
-def test_images_of_a_user_are_kept_beside_the_state_of_the_agent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, name: str
-) -> None:
-    monkeypatch.setattr("lattice.daemons.programs.agent.own_account", lambda: (uid, name))
-    own = build_settings(build_parser().parse_args(arguments(tmp_path)))
-    assert own.cache_dir == (Path("/var/cache/lattice") if uid == 0 else tmp_path / "state" / "cache")
-    given = build_settings(build_parser().parse_args(arguments(tmp_path, "--cache-dir", str(tmp_path / "given"))))
-    assert given.cache_dir == tmp_path / "given"

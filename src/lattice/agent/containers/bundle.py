@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from lattice.agent.containers.commands import NO_COMMANDS, NODE, Commands
-from lattice.agent.containers.holder import WORK, Source
+from lattice.agent.containers.holder import SCRATCH, WORK, Source
 from lattice.agent.containers.oci_hooks import Hooks
 from lattice.agent.images.layouts import Unpacked
 from lattice.agent.runs.launch import Account
@@ -29,15 +29,17 @@ _OURS = ("LATTICE_", "SLURM_", "PMI", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVI
 _PERSON = frozenset({"HOME", "USER", "LOGNAME", "TMPDIR"})
 _NODE_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/localtime")
 HOLD = "/.lattice/hold"
+DISK = "disk"  # the shim's word for a file system in a file
 ROOT_LINE = "root:x:0:0:root:/root:/bin/sh"
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """config.json, further files of the folder, and what the user's processes must open first."""
+    """config.json, further files of the folder, what the user's processes must open first, and the file with the run's scratch in it."""
 
     config: dict[str, object]
     files: Mapping[str, str]
     sources: tuple[Source, ...]
+    disk: str = ""
 
 
 def container_environment(environment: Mapping[str, str], about: Unpacked, programs: str) -> dict[str, str]:
@@ -72,7 +74,9 @@ def make_bundle(
     """`own_mounts` is what the run sees instead of the node's /tmp and /dev/shm, where it has such, and its data."""
     work = folder / WORK
     sources: list[Source] = []
-    mounts = [*_system(work), *_devices(), *_places([each for each in own_mounts if not each.get("rights")])]
+    disk, own_mounts = _with_disk(own_mounts, str(work / SCRATCH))
+    places, own_state = _places([each for each in own_mounts if not each.get("rights")], str(state_dir))
+    mounts = [*_system(work), *_devices(), *places]
     mounts += [_bind(path, path, "ro") for path in _NODE_FILES if os.path.exists(path)]
     mounts += [_bind(str(folder / each), f"/etc/{each}", "ro") for each in ("passwd", "group")]
     mounts.append(_bind(str(folder / "hold"), HOLD, "ro"))
@@ -89,8 +93,8 @@ def make_bundle(
             place = str(work / "src" / str(len(sources)))
             mounts.append(_bind(place, str(each["target"]), "rro" if is_read_only else "rw"))
             sources.append(Source(str(each["source"])))
-    # Last: the script and the token lie there, and nothing may hide them.
-    mounts.append(_bind(str(state_dir), str(state_dir), "rro"))
+    # Last: the script and the token lie there, and nothing may hide them, but for the run's own scratch where that lies there too.
+    mounts += [_bind(str(state_dir), str(state_dir), "rro"), *own_state]
     if commands.folder:
         mounts += [_bind(each, f"{NODE}{each}", "ro") for each in commands.places]
         mounts.append(_bind(commands.folder, commands.target, "ro"))
@@ -114,7 +118,23 @@ def make_bundle(
         },
     }
     files = {"passwd": passwd_text(about, person), "group": group_text(about, person), "hold": "#!/bin/sh\n"}
-    return Bundle(config=config, files=files, sources=tuple(sources))
+    return Bundle(config=config, files=files, sources=tuple(sources), disk=disk)
+
+
+def _with_disk(own: Sequence[Mapping[str, object]], place: str) -> tuple[str, list[Mapping[str, object]]]:
+    """The file with the run's scratch in it, where it has a size, and the mounts with what lies in it taken from where it is mounted."""
+    disk = next((each for each in own if each["kind"] == DISK), None)
+    if disk is None:
+        return "", list(own)
+    folder = str(disk["target"])
+    moved: list[Mapping[str, object]] = [{"kind": "bind", "target": folder, "source": place}]
+    for each in own:
+        source = str(each.get("source"))
+        if each is not disk and (source == folder or source.startswith(f"{folder}/")):
+            moved.append({**each, "source": f"{place}{source.removeprefix(folder)}"})
+        elif each is not disk:
+            moved.append(each)
+    return str(disk["source"]), moved
 
 
 def _homes(order: ContainerOrder, person: Account, cwd: str) -> list[str]:
@@ -156,8 +176,10 @@ def _devices() -> list[dict[str, object]]:
     return [{"destination": path, "type": "bind", "source": path, "options": ["rbind", "nosuid"]} for path in found]
 
 
-def _places(own: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Where temporary files go: the run's own place where it has one, else the node's."""
+def _places(
+    own: Sequence[Mapping[str, object]], state_dir: str
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Where temporary files go: the run's own place where it has one, else the node's. Apart what lies below the agent's directory."""
     given = {str(each["target"]): each for each in own}
     mounts: list[dict[str, object]] = []
     for path in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):  # noqa: S108
@@ -173,7 +195,8 @@ def _places(own: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     mounts += [
         _bind(str(each["source"]), target, "rro") for target, each in given.items() if each["kind"] == "read_only"
     ]
-    return mounts
+    inner = [each for each in mounts if _is_below(str(each["destination"]), (state_dir,))]
+    return [each for each in mounts if each not in inner], inner
 
 
 def _bind(source: str, target: str, *more: str) -> dict[str, object]:

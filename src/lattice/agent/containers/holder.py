@@ -19,6 +19,7 @@ from lattice.agent.shim_client import STANDARD_PATH
 SHELL = "/bin/sh"
 UNSHARE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child")
 WORK = "work"
+SCRATCH = "scratch"  # below it: where the run's scratch is mounted, if it has a size
 MAX_SAID = 2000
 MAKE_WITHIN_S = 60.0  # a file server that does not answer must not keep a run from its end
 
@@ -39,11 +40,12 @@ read -r end
 exit 0
 """
 
-# Arguments: folder, image, mark, runtime, name, uid, gid, groups, then the user's sources, each with `must` or `may`.
+# Arguments: folder, image, mark, runtime, name, uid, gid, groups, the file of the run's scratch, then the
+# user's sources, each with `must` or `may`.
 # With a mark the image is the place where files are kept under that mark, in the namespace in which this begins.
 SCRIPT = r"""
-folder=$1 image=$2 mark=$3 runtime=$4 name=$5 uid=$6 gid=$7 groups=$8
-shift 8
+folder=$1 image=$2 mark=$3 runtime=$4 name=$5 uid=$6 gid=$7 groups=$8 disk=$9
+shift 9
 if [ -n "$groups" ]; then rights="--groups $groups"; else rights=--clear-groups; fi
 work=$folder/work
 fail() { echo "failed $*"; exit 1; }
@@ -59,6 +61,9 @@ fail() { echo "failed $*"; exit 1; }
     mount --rbind /proc "$work/proc" && mount --rbind /sys "$work/sys" && mount -t proc proc /proc &&
     cp "$folder"/config.json "$work/" && mkfifo "$work/said"
 } 2>&1 || fail "image cannot mount it"
+if [ -n "$disk" ]; then
+    { mkdir "$work/scratch" && mount -t ext4 -o loop,nosuid,nodev "$disk" "$work/scratch"; } 2>&1 || fail "disk cannot mount it"
+fi
 number=0
 while [ $# -gt 0 ]; do
     at=$work/src/$number
@@ -127,17 +132,19 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Base(msgspec.Struct, frozen=True):
-    """Files that are kept: the namespace in which they lie at `place`, beside a file that says `mark`."""
+    """Files that are kept: the namespace in which they lie at `place`, beside a file that says `mark`. Without a mark `place` is an image
+    that is seen there."""
 
     namespace: str
     place: Path
     mark: str
 
 
-async def keep(image: Path, place: Path, mark: str) -> Held:
-    """The image with a layer above it that can be written, for containers that are made of it later. Raises CannotHold."""
+async def keep(image: Path, place: Path, mark: str, within: str = "") -> Held:
+    """The image with a layer above it that can be written, for containers that are made of it later; `within` is a namespace, none =
+    that of the node. Raises CannotHold."""
     words = ("unshare", "--mount", "--propagation", "slave", SHELL, "-c", KEEP, SHELL, str(image), str(place), mark)
-    process, said = await _begin(words)
+    process, said = await _begin((*_entered(within), *words))
     return Held(process, f"/proc/{said}/ns/mnt")
 
 
@@ -148,17 +155,24 @@ async def hold(
     name: str,
     rights: tuple[int, int, Sequence[int]],
     sources: Sequence[Source],
+    disk: str = "",
 ) -> Held:
-    """`folder` has config.json and belongs to this container alone. Raises CannotHold and SourceRefused."""
+    """`folder` has config.json and belongs to this container alone; `disk` is a file with a file system for it, if it has one.
+
+    Raises CannotHold and SourceRefused."""
     uid, gid, groups = rights
     (folder / WORK).mkdir(mode=0o700, exist_ok=True)
     where = (str(image.place), image.mark) if isinstance(image, Base) else (str(image), "")
-    words = [str(folder), *where, runtime, name, str(uid), str(gid), ",".join(map(str, groups))]
+    words = [str(folder), *where, runtime, name, str(uid), str(gid), ",".join(map(str, groups)), disk]
     for source in sources:
         words += ["must" if source.must else "may", source.path]
-    entered = [word.format(image.namespace) for word in ENTER] if isinstance(image, Base) else []
+    entered = _entered(image.namespace if isinstance(image, Base) else "")
     process, said = await _begin((*entered, *UNSHARE, SHELL, "-c", SCRIPT, SHELL, *words))
     return Held(process, f"/proc/{process.pid}/root/proc/{said}/ns/mnt")
+
+
+def _entered(namespace: str) -> list[str]:
+    return [word.format(namespace) for word in ENTER] if namespace else []
 
 
 async def _begin(words: Sequence[str]) -> tuple[asyncio.subprocess.Process, str]:
@@ -209,6 +223,8 @@ def _problem(said: str) -> Exception:
         return SourceRefused(int(number), why.rsplit(": ", 1)[-1] or "it cannot be read")
     if what == "image":
         return CannotHold(f"the node {why}".strip())
+    if what == "disk":
+        return CannotHold(f"the node {why} (the scratch of the run)")
     if what == "runtime":
         return CannotHold(f"the container runtime refused it: {why}")
     return CannotHold(f"the container could not be made: {said or 'no word of it'}")

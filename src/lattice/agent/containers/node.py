@@ -140,7 +140,9 @@ class NodeContainers:
         await asyncio.to_thread(_write, folder, bundle.config, bundle.files)
         rights = (person.uid, person.gid, person.groups)
         try:
-            held = await hold(folder, image, self._settings.runtime, f"lattice-{name}", rights, bundle.sources)
+            held = await hold(
+                folder, image, self._settings.runtime, f"lattice-{name}", rights, bundle.sources, bundle.disk
+            )
         except SourceRefused as refusal:
             source = bundle.sources[refusal.number].path
             raise ImageRefused(f"container: cannot read {source} as {person.name} on this node: {refusal}") from refusal
@@ -149,12 +151,15 @@ class NodeContainers:
         self._held.setdefault(str(request["dir"]), []).append(held)
         return held.namespace
 
-    async def keep(self, request: Mapping[str, object], image: Path, mark: str) -> Base:
-        """Files of the image that steps can change and find again, held until `release`. Raises ImageUnavailable."""
+    async def keep(self, request: Mapping[str, object], image: Path, mark: str, within: str = "") -> Base:
+        """Files of the image that steps can change and find again, held until `release`; `within` as `keep` of the holder has it.
+
+        Raises ImageUnavailable.
+        """
         base = self.base("", mark)
         try:
             await asyncio.to_thread(base.place.mkdir, mode=0o700, exist_ok=True)
-            held = await keep(image, base.place, mark)
+            held = await keep(image, base.place, mark, within)
         except (CannotHold, OSError) as failure:
             raise ImageUnavailable(f"container: {failure}") from failure
         self._held.setdefault(str(request["dir"]), []).append(held)

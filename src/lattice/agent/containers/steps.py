@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.containers.bundle import DISK
+from lattice.agent.containers.holder import Base
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.images.mounting import ImageRefused, ImageUnavailable
 from lattice.agent.shim_client import ShimMessage
@@ -125,12 +127,15 @@ class StepContainers:
         key, user, name = launch.key, launch.base.user, container.name
         kept: dict[str, tuple[int, str]] = {}
         running: dict[str, tuple[bool, str]] = {}
-        pid = 0
-        if name:
+        pid, within = 0, ""
+        has_disk = any(each.get("kind") == DISK for each in mounts)
+        if name or has_disk:
             told = await self._answer({"op": "containers", "number": key.number, "run": key.run})
             if told is None or not told.ok:
                 raise ImageUnavailable("container: the shim of this node does not answer")
             kept, running, pid = told.kept, told.running, told.pid
+            if has_disk:
+                within, mounts = _within(told), _on_its_disk(mounts)
         way = container.way or AUTO
         if way == EXEC or (way == AUTO and _is_joined(container, running)):
             if name not in running:
@@ -158,14 +163,30 @@ class StepContainers:
                 raise ImageRefused(_unknown(name, (*kept, *running)))
             path, inside = await self._containers.obtain(container, user, request, lambda _: is_open(key))
             cwd = self._containers.let_in(container, inside, request)
-            image = await self._containers.keep(request, path, mark) if name else path
+            image: Path | Base = Base(within, path, "") if within else path
+            image = await self._containers.keep(request, path, mark, within) if name else image
             view |= {
                 "source": await self._containers.make(launch.base, container, request, image, inside, cwd, mounts),
                 "about": digest,
             }
-            if not isinstance(image, Path):
+            if name and isinstance(image, Base):
                 view["keep"] = image.namespace
         request["view"] = view
+
+
+def _within(told: ShimMessage) -> str:
+    """The file system of the run, in which its scratch is mounted: to mount it twice would destroy it. Raises ImageUnavailable."""
+    if told.view < 0:
+        raise ImageUnavailable("container: the shim of this node does not show where the scratch of the allocation is")
+    return f"/proc/{told.pid}/fd/{told.view}"
+
+
+def _on_its_disk(mounts: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """What is seen from there: the disk of the run is a folder."""
+    return [
+        {"kind": "bind", "target": each["target"], "source": each["target"]} if each.get("kind") == DISK else each
+        for each in mounts
+    ]
 
 
 def _is_joined(container: ContainerOrder, running: Mapping[str, tuple[bool, str]]) -> bool:

@@ -14,13 +14,13 @@ _ADVERTISED = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 _CPU = "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
 
 
-def measure_figures(*, speed: float = 0.0, tmp_dir: Path, root: Path = Path("/")) -> Figures:
-    """What can be found out; the rest stays unknown. A `speed` that is given counts."""
+def measure_figures(*, speed: float = 0.0, tmp_dir: Path | None, memory_mb: int = 0, root: Path = Path("/")) -> Figures:
+    """What can be found out; the rest stays unknown. A `speed` that is given counts. Without a `tmp_dir` temporary files lie in memory."""
     return Figures(
         os=system_level(),
         speed=speed or cpu_speed(root),
         virtual_memory_mb=virtual_memory_mb(root),
-        tmp_disk_mb=disk_mb(tmp_dir),
+        tmp_disk_mb=disk_mb(tmp_dir) if tmp_dir is not None else memory_mb,
     )
 
 

@@ -18,8 +18,8 @@ import msgspec
 from lattice.agent.hooks.node_mounts import NFS, S3, Export, NodeBucket, NodeMounts, can_mount_buckets
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
 from lattice.agent.hooks.runner import DATA
+from lattice.agent.hooks.scratch import DISK_FEATURE, MEMORY_FEATURE, NVME_FEATURE, ScratchSettings, scratch_features
 from lattice.agent.hooks.scratch import FEATURE as SCRATCH_FEATURE
-from lattice.agent.hooks.scratch import NVME_FEATURE, scratch_features
 from lattice.agent.hooks.stage_out import FEATURE as STAGE_OUT_FEATURE
 from lattice.agent.hooks.stage_out import UPLOAD_FEATURE
 from lattice.ports.nodes.agents import StartOrder
@@ -33,6 +33,8 @@ DIRECTORY_FEATURES = {
     BUCKET_FEATURE,
     SCRATCH_FEATURE,
     NVME_FEATURE,
+    DISK_FEATURE,
+    MEMORY_FEATURE,
     FEATURE,
     STAGE_OUT_FEATURE,
     UPLOAD_FEATURE,
@@ -65,7 +67,7 @@ MAX_TRIES = 3
 
 
 def directory_features(
-    scratch: Path | None,
+    scratch: ScratchSettings,
     mount_kinds: Collection[str],
     data: DataSettings = DataSettings(),  # noqa: B008 - cannot change
 ) -> set[str]:
@@ -74,7 +76,7 @@ def directory_features(
     features = scratch_features(scratch, mount_kinds) | ({FEATURE} if can_mount else set())
     features |= {EXPORT_FEATURE} if can_mount and data.exports else set()
     features |= {BUCKET_FEATURE} if can_mount and data.buckets and can_mount_buckets() else set()
-    return features | ({STAGE_OUT_FEATURE, UPLOAD_FEATURE} if scratch is not None else set())
+    return features | ({STAGE_OUT_FEATURE, UPLOAD_FEATURE} if scratch.folder is not None else set())
 
 
 class DataHook:

@@ -1,50 +1,64 @@
 """A folder of a run's own for temporary files, and a /tmp and /dev/shm that no other run of the node sees.
 
-The folder lies under the site's scratch directory and is removed with everything in it when the run has ended. Where a node is shared,
-/tmp of the run is a folder in it, and /dev/shm is empty and counts as memory of the run, so neither can be read, filled or left behind
-for others.
+The folder lies under the site's scratch directory and is removed with everything in it when the run has ended. /tmp of the run is a
+folder in it, and /dev/shm is empty and counts as memory of the run, so neither can be read, filled or left behind for others.
 
 A run that asks for a size has a file system of that size in a file beside the folder, mounted over it: it is full when its own size is
-used, whatever else is on the disk, and goes with the file.
+used, whatever else is on the disk, and goes with the file. Where scratch lies in memory, each folder is a file system of its own, of
+the size that was asked for or else of all the memory that the run may use (`agent/hooks/scratch_files.py`).
 """
 
 import asyncio
 import os
-import shutil
 import stat
-import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import cast
 
-from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
-from lattice.agent.removal import remove_tree
+import msgspec
+
+from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
+from lattice.agent.hooks.scratch_files import DISK, clear, image_of, make_disk, mount_memory
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 PRIVATE_TMP = "tmp"
 OUTPUT = "output"  # what work leaves here goes to `data.output`
+SCRATCH_VARIABLE, OUTPUT_VARIABLE, TMP_VARIABLE = "LATTICE_SCRATCH", "LATTICE_OUTPUT", "TMPDIR"
+TMP = "/tmp"  # noqa: S108 - the run's own
 LOCAL = Path("/scratch/local")  # where work finds its scratch directory under the name of the allocation
 SCRATCH_TIMEOUT_S = 300.0  # removing a million files takes a while
 FEATURE = "scratch"  # of a node where scratch can have a size
 NVME_FEATURE = "nvme_scratch"  # of a node whose scratch lies on NVMe
+DISK_FEATURE = "disk_scratch"  # of a node where scratch of a size takes no memory
+MEMORY_FEATURE = "memory_scratch"  # of a node where it does, of the run's own
 BLOCK_DEVICES = Path("/sys/dev/block")
-DISK = "disk"  # the shim's word for a file system in a file
-MAKE_FS = "mke2fs"
-SEARCHED = "/usr/sbin:/sbin:/usr/bin:/bin"
-FILESYSTEMS = Path("/proc/filesystems")
-MAKE_WITHIN_S = 120.0
 
 
-def scratch_features(root: Path | None, mount_kinds: Collection[str], devices: Path = BLOCK_DEVICES) -> set[str]:
-    """What a node offers for scratch, given what its shim mounts: a size, and NVMe below it."""
-    if root is None:
+class ScratchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`folder` is the site's directory; None = runs have none of their own, and share /tmp. `problem` says why scratch cannot have a size."""
+
+    folder: Path | None = None
+    in_memory: bool = False
+    problem: str = ""
+
+    def why_not(self) -> dict[str, str]:
+        """Why this node has no scratch of a size, as far as it is not for the shim."""
+        return {
+            FEATURE: self.problem if self.folder is not None else "the agent has no scratch directory (--scratch-dir)"
+        }
+
+
+NO_SCRATCH = ScratchSettings()
+
+
+def scratch_features(scratch: ScratchSettings, mount_kinds: Collection[str], devices: Path = BLOCK_DEVICES) -> set[str]:
+    """What a node offers for scratch, given what its shim mounts: a size, and of what kind it is."""
+    if scratch.folder is None:
         return set()
-    found = {NVME_FEATURE} if is_on_nvme(root, devices) else set()
-    if DISK not in mount_kinds or shutil.which(MAKE_FS, path=SEARCHED) is None:
-        return found
-    try:
-        return found | ({FEATURE} if "ext4" in FILESYSTEMS.read_text().split() else set())
-    except OSError:
-        return found
+    if scratch.in_memory:
+        return {FEATURE, MEMORY_FEATURE}
+    found = {NVME_FEATURE} if is_on_nvme(scratch.folder, devices) else set()
+    return found | ({FEATURE, DISK_FEATURE} if DISK in mount_kinds and not scratch.problem else set())
 
 
 def is_on_nvme(root: Path, devices: Path = BLOCK_DEVICES) -> bool:
@@ -66,44 +80,70 @@ def scratch_folder(root: Path, key: RunKey) -> Path:
     return root / f"{key.number}.{key.run}"
 
 
-class ScratchHook:
-    """`root` is the site's directory, on a file system of the node; `node_cpus` tells a share from the whole node."""
+def step_variables(scratch: ScratchSettings, key: RunKey, given: Mapping[str, str]) -> dict[str, str]:
+    """Of a step of a run that has a directory on this node. Variables that were given inside the run say where that is on another node,
+    and where its script wants temporary files."""
+    if scratch.folder is None or not (folder := scratch_folder(scratch.folder, key)).is_dir():
+        return {}
+    found = {SCRATCH_VARIABLE: str(folder)}
+    if OUTPUT_VARIABLE in given:
+        found[OUTPUT_VARIABLE] = str(folder / OUTPUT)
+    return found if SCRATCH_VARIABLE in given else found | {TMP_VARIABLE: TMP}
 
+
+class ScratchHook:
     name = "scratch"
     timeout_s = SCRATCH_TIMEOUT_S
     undoes_unrecorded = False
 
-    def __init__(self, root: Path, node_cpus: int) -> None:
+    def __init__(self, root: Path, *, in_memory: bool = False) -> None:
         self._root = root
-        self._node_cpus = node_cpus
+        self._in_memory = in_memory
 
     def applies(self, order: StartOrder) -> bool:
         return True
 
     async def prepare(self, launch: Launch) -> None:
-        folder = self._folder(launch.order.key)
+        order, folder = launch.order, self._folder(launch.order.key)
+        cwd = str(launch.request.get("cwd"))
+        if cwd.startswith(f"{TMP}/") and order.container is None:
+            raise RunImpossible(
+                f"cannot run in {cwd}: each run has a {TMP} of its own on this node; submit from elsewhere"
+            )
         launch.leave({"folder": str(folder)})
-        is_shared = 0 < launch.order.cpus < self._node_cpus
+        memory_mb = self._memory_mb(launch)
         try:
-            has_output = any(out.made for out in launch.order.stage_out)
-            await asyncio.to_thread(_make, folder, launch.owner, with_tmp=is_shared, with_output=has_output)
+            has_output = any(out.made for out in order.stage_out)
+            await asyncio.to_thread(_make, folder, launch.owner, memory_mb, with_output=has_output)
         except OSError as error:
             raise HookFailed(f"scratch: cannot make {folder}: {error.strerror}") from error
-        if launch.order.scratch_mb:
-            await asyncio.to_thread(_make_disk, folder, launch.owner, launch.order.scratch_mb)
+        if order.scratch_mb and not self._in_memory:
+            await asyncio.to_thread(make_disk, folder, launch.owner, order.scratch_mb)
             launch.add_mount(DISK, str(folder), str(image_of(folder)))
+        else:  # for containers, also those of steps
+            launch.add_mount("bind", str(folder), str(folder))
         await asyncio.to_thread(self._add_defaults, launch, folder)
-        launch.set_variable("LATTICE_SCRATCH", str(folder))
-        launch.set_variable("TMPDIR", "/tmp" if is_shared else str(folder))  # noqa: S108 - the run's own
-        if is_shared:
-            launch.add_mount("bind", "/tmp", str(folder / PRIVATE_TMP))  # noqa: S108
-            launch.add_mount("tmpfs", "/dev/shm")  # noqa: S108
+        launch.set_variable(SCRATCH_VARIABLE, str(folder))
+        launch.set_variable(TMP_VARIABLE, TMP)
+        launch.add_mount("bind", TMP, str(folder / PRIVATE_TMP))
+        launch.add_mount("tmpfs", "/dev/shm")  # noqa: S108
+
+    def _memory_mb(self, launch: Launch) -> int | None:
+        """What a folder in memory may hold (0 = half of the machine's), None for one on a disk. Raises HookFailed."""
+        if not self._in_memory:
+            return None
+        wanted, most = launch.order.scratch_mb, cast("int", launch.request.get("memory_mb") or 0)
+        if wanted > most > 0:
+            raise HookFailed(
+                f"scratch: {wanted:,} MB were asked for; scratch of this node lies in memory, of which the run has {most:,} MB"
+            )
+        return wanted or most
 
     def _add_defaults(self, launch: Launch, folder: Path) -> None:
         """The directory under the name that work may rely on, where the node has nothing else there; and that of its output."""
         order = launch.order
         if any(out.made for out in order.stage_out):
-            launch.set_variable("LATTICE_OUTPUT", str(folder / OUTPUT))
+            launch.set_variable(OUTPUT_VARIABLE, str(folder / OUTPUT))
         if not order.no_defaults and launch.can_mount() and _is_free(LOCAL, self._root):
             launch.add_mount("empty", str(LOCAL))
             launch.add_mount("bind", f"{LOCAL}/{order.allocation_id}", str(folder))
@@ -114,7 +154,7 @@ class ScratchHook:
         if finished.left.get("folder") != str(folder):
             raise HookFailed(f"scratch: {finished.left.get('folder')} is not the directory of run {finished.key}")
         try:
-            await asyncio.to_thread(_remove, folder)
+            await asyncio.to_thread(clear, folder)
         except OSError as error:
             raise HookFailed(f"scratch: cannot remove {folder}: {error.strerror}") from error
 
@@ -133,49 +173,15 @@ def _is_free(local: Path, root: Path) -> bool:
         return False
 
 
-def _make(folder: Path, owner: tuple[int, int], *, with_tmp: bool, with_output: bool) -> None:
-    _remove(folder)  # of an agent that died before it could
+def _make(folder: Path, owner: tuple[int, int], memory_mb: int | None, *, with_output: bool) -> None:
+    clear(folder)  # of an agent that died before it could
     folder.mkdir(0o700, parents=True)
-    if with_tmp:
-        # While the folder is root's: no user can have put a link here.
-        (folder / PRIVATE_TMP).mkdir()
-        (folder / PRIVATE_TMP).chmod(0o1777)
+    if memory_mb is not None:
+        mount_memory(folder, memory_mb)
+    # While the folder is root's: no user can have put a link here.
+    (folder / PRIVATE_TMP).mkdir()
+    (folder / PRIVATE_TMP).chmod(0o1777)
     if with_output:
         (folder / OUTPUT).mkdir(mode=0o755)
         os.chown(folder / OUTPUT, *owner)
     os.chown(folder, *owner)
-
-
-def image_of(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.img")
-
-
-def _make_disk(folder: Path, owner: tuple[int, int], size_mb: int) -> None:
-    """A file with a file system that holds what the folder holds. Raises HookFailed."""
-    image, size = image_of(folder), size_mb << 20
-    free = shutil.disk_usage(folder).free
-    if size > free:
-        raise HookFailed(f"scratch: {size_mb:,} MB were asked for, {free >> 20:,} MB are free on this node")
-    program = shutil.which(MAKE_FS, path=SEARCHED) or MAKE_FS
-    options = f"root_owner={owner[0]}:{owner[1]},lazy_itable_init=1,nodiscard"
-    words = [program, "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", options, "-d", str(folder)]
-    try:
-        with open(image, "xb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.truncate(size)
-        made = subprocess.run(
-            [*words, str(image)], stdin=subprocess.DEVNULL, capture_output=True, timeout=MAKE_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HookFailed(f"scratch: cannot make a file system of {size_mb:,} MB: {error}") from error
-    if made.returncode:
-        said = made.stderr.decode(errors="replace").strip()[-400:]
-        raise HookFailed(f"scratch: cannot make a file system of {size_mb:,} MB: {said}")
-
-
-def _remove(folder: Path) -> None:
-    image_of(folder).unlink(missing_ok=True)
-    if folder.is_symlink():
-        folder.unlink()
-    elif folder.exists():
-        remove_tree(folder)

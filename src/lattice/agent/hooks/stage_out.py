@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
-from lattice.agent.hooks.scratch import image_of, scratch_folder
+from lattice.agent.hooks.scratch import scratch_folder
+from lattice.agent.hooks.scratch_files import image_of
 from lattice.agent.results.kept import KeptScratch
 from lattice.agent.results.running import COPIER, COPY_WITHIN_S, UPLOADER, Abandoned, ResultSigning, run_program
 from lattice.agent.runs.signed_store import SignedStore

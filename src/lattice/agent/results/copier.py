@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ PIECE = 16 << 20
 TELL_EVERY_S = 1.0
 UNMOUNTED_WITHIN_S = 30.0
 CLONE_NEWNS = 0x20000
+LOOP_GET_STATUS64, LOOP_INFO_BYTES = 0x4C05, 232
 MAX_LEVELS = 8192  # of calls; longer paths than have 2048 levels are refused by the kernel
 MAX_NAMED = 5
 MAX_SHOWN = 300  # characters of a path
@@ -231,14 +234,22 @@ def mount_image(image: str, folder: str) -> None:
 
 
 def _is_attached(image: str) -> bool:
+    info = os.stat(image)
     for name in os.listdir("/sys/block"):
-        if name.startswith("loop"):
+        if name.startswith("loop") and os.path.isdir(f"/sys/block/{name}/loop"):
             try:
-                with open(f"/sys/block/{name}/loop/backing_file") as file:
-                    if file.read().strip() == image:
-                        return True
+                device = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 continue
+            try:
+                # Device and number of the file; its path may be that of another view of the file system.
+                about = fcntl.ioctl(device, LOOP_GET_STATUS64, bytes(LOOP_INFO_BYTES))
+                if struct.unpack_from("QQ", about) == (info.st_dev, info.st_ino):
+                    return True
+            except OSError:
+                continue
+            finally:
+                os.close(device)
     return False
 
 

@@ -2,22 +2,27 @@
 
 ROOT/kept/NUMBER.RUN        the directory, still its user's; ROOT/kept/NUMBER.RUN.img for one with a size of its own
 ROOT/kept/NUMBER.RUN.json   why, and until when
+
+What lies in memory is copied: memory that a run has left is for the next one.
 """
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
+import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from lattice.agent.removal import remove_tree
+from lattice.agent.removal import SEARCHED, remove_tree
 from lattice.agent.shim.output import replace_file
 
 KEPT = "kept"
+PART = ".part"  # of a copy that is not whole yet
 KEEP_S = 24 * 3600.0
 LOOK_EVERY_S = 600.0
 
@@ -60,7 +65,10 @@ class KeptScratch:
             os.chown(image, *owner)
             os.rename(image, self._folder / image.name)
         elif folder.exists() and not (self._folder / image.name).exists():
-            os.rename(folder, self._folder / folder.name)
+            if os.path.ismount(folder):
+                _copy(folder, self._folder / folder.name)
+            else:
+                os.rename(folder, self._folder / folder.name)
 
     def sweep(self, now_s: float) -> int:
         """Removes what was kept long enough; returns how many."""
@@ -70,7 +78,7 @@ class KeptScratch:
             if note is not None and note.until_s > now_s:
                 continue
             try:
-                for kept in (path.with_suffix(""), path.with_suffix(".img")):
+                for kept in (path.with_suffix(""), path.with_suffix(".img"), path.with_suffix(PART)):
                     if kept.is_dir() and not kept.is_symlink():
                         remove_tree(kept)
                     else:
@@ -82,6 +90,20 @@ class KeptScratch:
                 continue
             count += 1
         return count
+
+
+def _copy(folder: Path, kept: Path) -> None:
+    """It has its name when it is whole. Raises OSError."""
+    part = kept.with_name(f"{kept.name}{PART}")
+    if part.exists():
+        remove_tree(part)
+    done = subprocess.run(
+        ["cp", "-aT", "--", str(folder), str(part)], capture_output=True, check=False, env={"PATH": SEARCHED}
+    )
+    if done.returncode:
+        remove_tree(part)
+        raise OSError(errno.EIO, done.stderr.decode(errors="replace").strip()[-200:])
+    os.rename(part, kept)
 
 
 def _read(path: Path) -> Note | None:

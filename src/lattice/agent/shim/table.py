@@ -117,7 +117,10 @@ class RunTable:
         if operation == "processes":
             return self._processes(_key(request))
         if operation == "containers":
-            return self._steps.containers.told(_key(request))
+            run = self._live.get(_key(request))
+            group = run.group if run is not None else None
+            view = -1 if group is None else group.view.namespace
+            return self._steps.containers.told(_key(request)) | {"view": view}
         if operation == "measure":
             return self._measure(_key(request) if "number" in request else None, figures_of, "groups")
         if operation == "groups":

@@ -8,6 +8,8 @@ from typing import cast
 import msgspec
 
 from lattice.agent.checkpoints.control import checkpoint_variables, make_control
+from lattice.agent.hooks.scratch import NO_SCRATCH, ScratchSettings
+from lattice.agent.hooks.scratch import step_variables as scratch_variables
 from lattice.agent.pmix.building import FEATURE, PmixHost
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
@@ -40,6 +42,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     size: NodeSize
     limits: LimitSettings = LimitSettings()
+    scratch: ScratchSettings = NO_SCRATCH
     pmix: PmixHost | None = None
 
 
@@ -52,6 +55,7 @@ def site_of(settings: Settings, programs: str) -> Site:
         grace_s=settings.grace_s,
         size=settings.node_size,
         limits=settings.limits,
+        scratch=settings.scratch,
     )
 
 
@@ -101,6 +105,7 @@ def prepare_step(
         "env": {
             **build_environment(order, account, site.node_id, token_file, site.programs, variables),
             **checkpoint_variables(order, site.folders.state_dir),
+            **scratch_variables(site.scratch, key.of_run, order.env),
             **_step_variables(launch),
             **_rendezvous(launch),
         },

@@ -64,8 +64,6 @@ async def resolve_step_container(
     if work.container is not None:
         _check_same(work.container.name, named, request)
         return None
-    if work.scratch_mb:
-        raise BadField("image", "scratch of a size is not visible inside a container", hint="submit without scratch")
     if not request.image and not named.name:
         raise BadField("container", "options of a container need an image", hint='give "image", or a name')
     if named.way == CREATE and not request.image:

@@ -12,7 +12,7 @@ from lattice.ports.nodes.data import NODE, DataOrder
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.data import NFS, read_output
 from lattice.wire.work.payloads import Work, decode_work
-from lattice.wire.work.submissions import SCRATCH_FEATURE, Submission, Submitter
+from lattice.wire.work.submissions import Submission, Submitter
 
 
 def with_output(context: Context, wanted: Submission, by: Submitter) -> Submission:
@@ -31,14 +31,8 @@ def with_output(context: Context, wanted: Submission, by: Submitter) -> Submissi
 
 
 def check_settled(context: Context, command: SubmitAllocation, tenant: str) -> None:
-    """What depends on the vCluster that was chosen. Raises BadField."""
-    work = decode_work(command.payload)
-    _check_sensitive(context, work, command.vcluster, tenant)
-    _check_scratch(context, work, command.vcluster)
-
-
-def _check_sensitive(context: Context, work: Work, vcluster: str, tenant: str) -> None:
-    """Sensitive work writes to no tier that other tenants may use."""
+    """Sensitive work writes to no tier that other tenants may use, which depends on the vCluster that was chosen. Raises BadField."""
+    work, vcluster = decode_work(command.payload), command.vcluster
     if not _is_sensitive(context, vcluster):
         return
     written = {f"data.stage_out[{place}].target": each.target for place, each in enumerate(work.stage_out)}
@@ -51,22 +45,6 @@ def _check_sensitive(context: Context, work: Work, vcluster: str, tenant: str) -
                 current=place,
                 hint="a tier or export that is for named tenants alone, or `defaults: false` if you named none",
             )
-
-
-def _check_scratch(context: Context, work: Work, vcluster: str) -> None:
-    """More scratch than any node of the vCluster has is refused, where they say how much that is."""
-    found = context.state.vclusters.get(vcluster)
-    members = found.nodes if found is not None and found.nodes else context.state.nodes
-    nodes = [context.state.nodes[name] for name in members if name in context.state.nodes]
-    sizes = [node.figures for node in nodes if SCRATCH_FEATURE in node.hardware.features]
-    largest = max((each.tmp_disk_mb if each is not None else 0 for each in sizes), default=0)
-    if all(each is not None and each.tmp_disk_mb for each in sizes) and work.scratch_mb > largest > 0:
-        raise BadField(
-            "scratch",
-            "no node has as much",
-            current=f"{work.scratch_mb:,} MB",
-            limit=f"{largest:,} MB, the largest disk for scratch",
-        )
 
 
 def _owners(context: Context, place: str, tenant: str) -> tuple[str, ...]:

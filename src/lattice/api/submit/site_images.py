@@ -23,9 +23,9 @@ async def settle_images(context: Context, prepared: PreparedSubmission, uenv: st
         return
     demands = vcluster.demands or NO_DEMANDS
     if demands.confinement is Confinement.STRICT:
-        _add_feature(prepared, CONFINED_FEATURE)
+        add_feature(prepared, CONFINED_FEATURE)
         if demands.read_mb_s or demands.write_mb_s:
-            _add_feature(prepared, IO_FEATURE)
+            add_feature(prepared, IO_FEATURE)
     needs_signatures = demands.require_signed or vcluster.scheduler == SENSITIVE
     if not demands.default_uenv and not needs_signatures:
         return
@@ -59,11 +59,12 @@ async def _with_default(context: Context, prepared: PreparedSubmission, default:
     work = replace(work, images=found.images)
     prepared.command = replace(prepared.command, payload=encode_work(work))
     for feature in found.features:
-        _add_feature(prepared, feature)
+        add_feature(prepared, feature)
     return work
 
 
-def _add_feature(prepared: PreparedSubmission, feature: str) -> None:
+def add_feature(prepared: PreparedSubmission, feature: str) -> None:
+    """Only nodes that have it will do."""
     request = prepared.command.request
     if feature not in request.features:
         features = tuple(sorted((*request.features, feature)))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from lattice.config.places import IN_MEMORY
 from lattice.daemons.local.credentials import current_user
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST, Options
@@ -154,7 +155,9 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
     hooks |= {"--checks": options.checks, "--check-dir": options.check_dir}
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
-    if options.scratch_dir:
+    if options.scratch_dir == IN_MEMORY:
+        arguments["--scratch-dir"] = IN_MEMORY
+    elif options.scratch_dir:
         arguments["--scratch-dir"] = os.path.join(os.path.abspath(options.scratch_dir), node)
     # All nodes share one machine: each has the GPUs that were dealt to it, unless a file declares other hardware.
     hardware = os.path.join(os.path.abspath(options.hardware_dir), f"{node}.json") if options.hardware_dir else ""

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
 from lattice.agent.connection import Connector
@@ -47,6 +49,7 @@ from lattice.daemons.agent.images import registry_blobs
 from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.daemons.agent.log_file import add_log_options, configure_logging
 from lattice.daemons.agent.network import add_network_options, bind_host, figures_place
+from lattice.daemons.agent.scratch import add_scratch, prepared_scratch, scratch_settings, tmp_dir
 from lattice.daemons.agent.spellings import understood
 from lattice.daemons.agent.telemetry import add_telemetry_options, telemetry_settings
 from lattice.daemons.programs.version import add_version
@@ -54,7 +57,6 @@ from lattice.observe.service_manager import ServiceManager
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.wire.agents.messages import ready_for_orders
 
-TMP = Path("/tmp")  # noqa: S108
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DEFAULT_CACHE_DIR = Path("/var/cache/lattice")
 USER_CACHE = "cache"
@@ -212,12 +214,7 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
         metavar="NAME=SOFT[:HARD]",
         help="limit of every process of the work, as in memlock=unlimited, stack=8M:unlimited, nofile=65536, core=0; repeatable",
     )
-    add(
-        "--scratch-dir",
-        type=Path,
-        metavar="DIR",
-        help="give each run a directory below this one, removed at its end, and a private /tmp and /dev/shm on shared nodes",
-    )
+    add_scratch(add)
 
 
 def _add_images(add: Callable[..., argparse.Action]) -> None:
@@ -348,7 +345,7 @@ def _facts(options: argparse.Namespace, machine: Machine, address: str, agent_us
         unified_memory=options.unified_memory or machine.topology.memory.is_unified,
         cxl_memory_mb=machine.cxl_memory_mb,
         power_w=options.power_w,
-        figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.scratch_dir or options.tmp_dir),
+        figures=measure_figures(speed=options.cpu_speed, tmp_dir=tmp_dir(options), memory_mb=machine.memory_mb),
         runs_as_root=not agent_user,
         agent_user=agent_user,
     )
@@ -392,7 +389,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         look_every_s=max(1.0, options.inventory_every),
         data=data_settings(options),
         object_store=options.object_store.absolute() if options.object_store else None,
-        scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
+        scratch=scratch_settings(options, uid),
         blobs=registry_blobs(options.registries),
         cache_bytes=options.cache_bytes,
         cache_dir=_cache_dir(options.cache_dir, options.state_dir, uid),
@@ -412,28 +409,6 @@ def _rlimits(parsed: list[tuple[str, tuple[int, int]]], uid: int) -> Rlimits:
     if uid != 0 and (problem := what_cannot_be_set(rlimits)):
         raise CannotStart(f"--rlimit: {problem}")
     return rlimits
-
-
-def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | None:
-    """Raises CannotStart for one that cannot work."""
-    if directory is None:
-        return None
-    directory = directory.absolute()
-    if uid != 0:
-        raise CannotStart("--scratch-dir needs an agent that runs as root")
-    for hidden in (state_dir, directory):
-        if hidden.is_relative_to(TMP):
-            raise CannotStart(f"{hidden} is below {TMP}, which runs on a shared node do not see with --scratch-dir")
-    return directory
-
-
-def make_scratch_dir(directory: Path) -> None:
-    """Closed to others. Raises CannotStart."""
-    try:
-        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-        directory.chmod(0o711)
-    except OSError as error:
-        raise CannotStart(f"cannot use the scratch directory {directory}: {error.strerror}") from error
 
 
 def _cache_dir(directory: Path | None, state_dir: Path, uid: int) -> Path:
@@ -570,10 +545,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.connect:
             raise CannotStart("--connect needs --check-config")
         check_state_dir(settings.state_dir)
-        if settings.scratch_dir is not None:
-            make_scratch_dir(settings.scratch_dir)
         configure_logging(options)
         lock = take_state_dir(settings.state_dir)
+        settings = replace(settings, scratch=prepared_scratch(settings.scratch))
     except (CannotStart, ConfigError) as error:
         sys.stderr.write(f"lattice-agent: {with_place(error, places)}\n")
         return EXIT_USAGE

@@ -67,6 +67,10 @@ SHELL = ("/bin/sh", "-c")
 IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
 UENV_FEATURE = "uenv"  # of a node that mounts images
 SCRATCH_FEATURE = "scratch"  # of a node where scratch can have a size
+DISK_SCRATCH, MEMORY_SCRATCH = (
+    "disk_scratch",
+    "memory_scratch",
+)  # of one where it lies on a disk, or in the memory of the work
 MIN_SCRATCH_MB, MAX_SCRATCH_MB = 16, 1 << 24
 CONFINED_FEATURE = "confined"  # of a node that enforces every limit of shared work
 IO_FEATURE = "io_limits"  # of a node that can slow reading and writing down
@@ -408,8 +412,6 @@ def _scratch_mb(wanted: Submission) -> int:
         raise BadField(
             "scratch", f"{size:,} MB is not possible", limit=f"from {MIN_SCRATCH_MB:,} to {MAX_SCRATCH_MB:,} MB"
         )
-    if size and wanted.image:
-        raise BadField("scratch", "scratch of a size is not possible inside a container", hint="leave scratch out")
     return size
 
 

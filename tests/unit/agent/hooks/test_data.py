@@ -13,6 +13,7 @@ from lattice.agent.checkpoints.doors import Doors
 from lattice.agent.containers.node import NodeContainers
 from lattice.agent.hooks.data import DataHook, DataSettings, directory_features
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch, RunImpossible
+from lattice.agent.hooks.scratch import NO_SCRATCH, ScratchSettings
 from lattice.agent.launcher import launch_hooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
@@ -128,7 +129,7 @@ def test_data_is_mounted_before_scratch_hides_tmp(tmp_path: Path) -> None:
         retention=Retention(),
         output_limit=1,
         grace_s=1.0,
-        scratch_dir=tmp_path / "scratch",
+        scratch=ScratchSettings(folder=tmp_path / "scratch"),
     )
     containers, doors = cast("NodeContainers", SimpleNamespace(fetcher=None)), cast("Doors", None)
     names = [hook.name for hook in launch_hooks(settings, containers, doors)]
@@ -136,5 +137,5 @@ def test_data_is_mounted_before_scratch_hides_tmp(tmp_path: Path) -> None:
 
 
 def test_a_node_offers_data_when_its_shim_can_mount_it() -> None:
-    assert directory_features(None, ("bind", "read_only", "empty")) == {"data"}
-    assert directory_features(None, ("bind",)) == set()
+    assert directory_features(NO_SCRATCH, ("bind", "read_only", "empty")) == {"data"}
+    assert directory_features(NO_SCRATCH, ("bind",)) == set()

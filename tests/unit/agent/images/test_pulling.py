@@ -187,8 +187,7 @@ def test_pull_that_stalls_ends_and_one_that_is_cancelled_stops(tmp_path: Path, m
     with pytest.raises(CacheFull, match="did not get any further"):
         asyncio.run(fetcher.obtain(order(), ME))
     go.set()
-    patient = ImageFetcher(fetcher.cache)
-    assert asyncio.run(patient.obtain(order(), ME)).read_bytes() == DATA
+    assert asyncio.run(fetcher.obtain(order(), ME)).read_bytes() == DATA
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
+from lattice.api.submit.scratch import settle_scratch
 from lattice.api.submit.site_images import settle_images
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
 from lattice.core.model.ids import MAX_NUMBER, dag_id
@@ -158,6 +159,7 @@ async def _member(
     settle(context, prepared)
     if submission.data != NO_DATA or submission.scratch:
         check_settled(context, prepared.command, submitter.tenant)
+        await settle_scratch(context, prepared)
     await settle_images(context, prepared, submission.uenv)
     warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
     command = await with_dependencies(context, prepared.command, wanted.outside)

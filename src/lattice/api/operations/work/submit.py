@@ -18,6 +18,7 @@ from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.api.submit.images import resolve_images, with_image_fields
 from lattice.api.submit.scaling import check_metric
+from lattice.api.submit.scratch import settle_scratch
 from lattice.api.submit.site_images import settle_images
 from lattice.api.tracing import with_trace
 from lattice.core.model.work.allocations import RequeuePolicy
@@ -67,6 +68,7 @@ async def _prepared(context: Context, request: Submission) -> PreparedSubmission
     settle(context, prepared)
     if has_data or request.scratch:
         check_settled(context, prepared.command, submitter.tenant)
+        await settle_scratch(context, prepared)
     await settle_images(context, prepared, request.uenv)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))

@@ -73,7 +73,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "--scratch-dir",
         default="",
         metavar="DIR",
-        help="give each run a directory below this one, and a private /tmp on shared nodes",
+        help="give each run a directory below this one, and a private /tmp; tmpfs = in memory",
     )
     parser.add_argument("--prologue", default="", metavar="PROGRAM", help="program that nodes run before each run")
     parser.add_argument("--epilogue", default="", metavar="PROGRAM", help="program that nodes run after each run")

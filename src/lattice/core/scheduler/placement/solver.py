@@ -23,15 +23,12 @@ def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int, row: int = N
         rows = _alike(room, demand, rows, want)
     if want == len(rows):
         return rows
-    if row != NOBODY and not (room.ties.knows_any and room.ties.concern(demand, row)):
-        row = NOBODY
     if want == 1 and not demand.is_whole:
         return _snuggest(room, demand, rows, row)
     if demand.request.topology == "any":
         return np.sort(by_fit(room, demand, rows, row)[:want])
     group = room.snapshot.nodes.group[rows]
-    prefer = None if row == NOBODY else _preference(room, demand, rows, row)
-    parts = choose_groups(_counts(room, rows), want, prefer)
+    parts = choose_groups(_counts(room, rows), want, _preference(room, demand, rows, row))
     chosen = [by_fit(room, demand, rows[group == number], row)[:take] for number, take in parts]
     return np.sort(np.concatenate(chosen))
 
@@ -87,7 +84,7 @@ def limit_new_nodes(room: Room, demand: Demand, rows: Rows, tenant: str, left: i
 
 def by_fit(room: Room, demand: Demand, rows: Rows, row: int = NOBODY) -> Rows:
     """The rows with the best fit first: the leanest kind, for shares the node with least to spare."""
-    if row != NOBODY:
+    if _may_differ(room, demand, row):
         return rows[np.lexsort((*_better(room, demand, rows, row), *_fit(room, demand, rows)))]
     if demand.is_whole:
         return rows[np.argsort(room.snapshot.nodes.kind[rows], kind="stable")]
@@ -100,13 +97,20 @@ def _fit(room: Room, demand: Demand, rows: Rows) -> tuple[Ints, ...]:
     return (kind,) if demand.is_whole else (kind, room.memory_mb[rows], room.cpus[rows], room.gpus[rows])
 
 
+def _may_differ(room: Room, demand: Demand, row: int) -> bool:
+    """Whether some nodes may be preferred to others that fit equally well."""
+    return row != NOBODY and room.ties.concern(demand, row)
+
+
 def _better(room: Room, demand: Demand, rows: Rows, row: int) -> tuple[Ints, ...]:
     """Why some of the rows are preferred to others, the weakest reason first; nothing where they are alike after all."""
     return room.ties.columns(demand, row, rows, room.gpus)
 
 
-def _preference(room: Room, demand: Demand, rows: Rows, row: int) -> Prefer:
-    """Which of several groups that will do equally well has the better nodes."""
+def _preference(room: Room, demand: Demand, rows: Rows, row: int) -> Prefer | None:
+    """Which of several groups that will do equally well has the better nodes; None where all nodes are alike."""
+    if not _may_differ(room, demand, row):
+        return None
 
     def prefer(groups: Rows, want: int) -> int:
         # The best nodes of each group, all groups in one operation.
@@ -168,7 +172,7 @@ def _snuggest(room: Room, demand: Demand, rows: Rows, row: int) -> Rows:
     for column in (room.gpus, room.cpus, room.memory_mb, room.snapshot.nodes.kind):
         values = column[rows]
         rows = rows[values == values.min()]
-    if row != NOBODY and len(rows) > 1 and (better := _better(room, demand, rows, row)):
+    if len(rows) > 1 and _may_differ(room, demand, row) and (better := _better(room, demand, rows, row)):
         return rows[np.lexsort(better)[:1]]
     return rows[:1]
 

@@ -23,7 +23,6 @@ class Ties:
         self._images = snapshot.signals.images
         self._gpu_sets = snapshot.signals.gpu_sets
         self._has_sets = bool(self._gpu_sets.by_node)
-        self.knows_any = self._has_sets or bool(self._images)  # otherwise nothing has to be asked
         self._missing: dict[tuple[int, ...], Ints | None] = {}  # by images: how many of them each node lacks
         self._kind: Ints | None = None  # of the free GPUs of each node; those that said nothing have one of their own
         self._ranks: dict[int, tuple[Ints, Ints]] = {}  # by number of GPUs asked for
