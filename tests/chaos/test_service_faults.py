@@ -78,7 +78,7 @@ class Trouble:
         assert len({each["revision"] for each in self.view(self.fixed)["instances"]}) == 1
 
     def grow(self, role: str) -> None:
-        with Load(self.cluster, "grown", clients=10):
+        with Load(self.cluster, "grown", clients=10, pause_s=0):
             eventually(lambda: len(self.nodes(self.grown)) >= 2, "it grows", within_s=120)
             self.kill(role, self.nodes(self.grown)[-1])
             self.wait_ready(self.grown, 3)

@@ -16,7 +16,7 @@ from tests.chaos.generator import Observer
 from tests.chaos.history import History, read_journal, recording, seen
 from tests.chaos.history import Submission as Sent
 
-CLIENTS = 10
+CLIENTS = 6
 # Submissions that are waited for before and after something is done to the servers.
 MANY = 20
 # Each look at the servers costs them a question to all the others.

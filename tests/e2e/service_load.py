@@ -1,4 +1,4 @@
-"""A small HTTP service and clients that ask it through the gateway without a pause."""
+"""A small HTTP service and clients that ask it through the gateway all the time."""
 
 import http.client
 import sys
@@ -43,9 +43,10 @@ def write_server(folder: Path) -> list[str]:
 
 
 class Load:
-    """Clients that ask for the service all the time; what failed is kept."""
+    """Clients that ask for the service all the time, each a moment after its last answer; what failed is kept."""
 
-    def __init__(self, cluster: LocalCluster, name: str, clients: int = 4) -> None:
+    def __init__(self, cluster: LocalCluster, name: str, clients: int = 4, *, pause_s: float = 0.02) -> None:
+        self._pause_s = pause_s
         self._cluster, self._name = cluster, name
         self._find()
         self._path = f"/proxy/services/{name}/"
@@ -83,6 +84,7 @@ class Load:
                         self.answers.append(text)
                     else:
                         self.failed.append(f"{answer.status} {text[:200]}")
+                    self._stop.wait(self._pause_s)
             except (OSError, http.client.HTTPException) as error:
                 self.failed.append(repr(error))
                 if isinstance(error, ConnectionRefusedError) and not self._stop.wait(0.5):

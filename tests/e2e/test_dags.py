@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +46,6 @@ dag:
       entrypoint: "true"
       depends_on: [{ ref: "train", condition: "any" }]
 """
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[LocalCluster]:
-    with LocalCluster(nodes=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
-    yield shared
-    shared.post("/allocations/cancel", {"all_mine": True})
-    eventually(lambda: all(node["holding"] == "free" for node in shared.nodes().values()), "all nodes free")
 
 
 def ended(cluster: LocalCluster, dag_id: str, within_s: float = 40.0) -> dict[str, Any]:

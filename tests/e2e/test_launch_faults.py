@@ -1,7 +1,6 @@
 """Deaths in the middle of a launch: of the server, an agent, a shim. That of a leader is in test_next_leader."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,6 @@ from tests.e2e.launching import COUNTING, check_complete, launched, rest_of
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def fault_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(nodes=2, arguments=["--node-cpus", "4"]) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(fault_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    yield fault_cluster
-    fault_cluster.wait_serving()
-    fault_cluster.post("/allocations/cancel", {"all_mine": True})
-    for node in fault_cluster.nodes():
-        fault_cluster.wait_node(node, "Ready")
-
-
 def begun(cluster: LocalCluster, *words: str) -> tuple[str, "subprocess.Popen[str]"]:
     submitted = cluster.submit(["sleep", "600"], resources={"nodes": 2}, lifecycle={"requeue": "never"})
     cluster.wait_state(submitted["id"], "Running")
@@ -35,11 +19,11 @@ def begun(cluster: LocalCluster, *words: str) -> tuple[str, "subprocess.Popen[st
 
 def test_a_launch_goes_on_when_an_agent_dies(cluster: LocalCluster, scratch: Path) -> None:
     script = COUNTING.format(scratch=scratch) + "; exit $((PMI_RANK * 7))"
-    _, step = begun(cluster, "-n", "2", "--label", "--no-kill", "sh", "-c", script)
+    alloc, step = begun(cluster, "-n", "2", "--label", "--no-kill", "sh", "-c", script)
     with step:
         assert step.stdout is not None
         first = step.stdout.readline()
-        cluster.wait_replaced(cluster.kill("agent"))
+        cluster.wait_replaced(cluster.kill("agent", cluster.allocation(alloc)["nodes"][0]))
         cluster.wait_serving()
         (scratch / "go").touch()
         output, errors = rest_of(step)

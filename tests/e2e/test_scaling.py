@@ -66,7 +66,7 @@ def web(cluster: LocalCluster, tmp_path: Path, request: pytest.FixtureRequest) -
 def test_under_load_it_grows_to_four_is_updated_loses_a_node_and_shrinks_to_one(web: Web) -> None:
     cluster = web.cluster
     first = web.view()["instances"][0]["node"]
-    with Load(cluster, web.name, clients=10) as load:
+    with Load(cluster, web.name, clients=10, pause_s=0) as load:
         eventually(lambda: web.has(4), "four instances", within_s=90)
         sheet = cluster.cli("status", web.id, "--verbose").stdout
         assert "1 to 4 nodes by in_flight, target 1.5" in sheet
@@ -92,7 +92,7 @@ def test_under_load_it_grows_to_four_is_updated_loses_a_node_and_shrinks_to_one(
 @pytest.mark.parametrize("role", ["server", "agent"])
 def test_scaling_up_survives_whoever_is_killed(web: Web, role: str) -> None:
     cluster = web.cluster
-    with Load(cluster, web.name, clients=10):
+    with Load(cluster, web.name, clients=10, pause_s=0):
         eventually(lambda: len(web.view()["instances"]) >= 2, "it grows", within_s=60)
         name = None if role == "server" else web.view()["instances"][-1]["node"]
         cluster.wait_replaced(cluster.kill(role, name))
@@ -112,7 +112,7 @@ while kill -0 $!; do
 done
 """
     web = Web(cluster, tmp_path, "saved", around=["/bin/bash", "-c", answers, "-"], max_nodes=2)
-    with Load(cluster, web.name, clients=6) as load:
+    with Load(cluster, web.name, clients=6, pause_s=0) as load:
         eventually(lambda: web.has(2), "two instances", within_s=60)
     eventually(lambda: web.has(1), "one instance again", within_s=60)
     assert load.failed == []

@@ -2,7 +2,6 @@
 
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,10 @@ WORK = textwrap.dedent(f"""
 """)
 
 
-@pytest.fixture(scope="module")
-def measured() -> Iterator[LocalCluster]:
-    with LocalCluster(nodes=1) as cluster:
-        yield cluster
-
-
-def test_what_a_run_uses_is_shown_as_it_is(measured: LocalCluster, tmp_path: Path) -> None:
-    client = measured.client()
+def test_what_a_run_uses_is_shown_as_it_is(cluster: LocalCluster, tmp_path: Path) -> None:
+    client = cluster.client()
     environment: dict[str, str] = {"FOLDER": str(tmp_path)}
-    name = measured.submit([sys.executable, "-S", "-c", WORK], environment=environment)["id"]
+    name = cluster.submit([sys.executable, "-S", "-c", WORK], environment=environment)["id"]
 
     def rows(mode: str = "summary") -> dict[str, MetricRow]:
         try:
@@ -65,7 +58,7 @@ def test_what_a_run_uses_is_shown_as_it_is(measured: LocalCluster, tmp_path: Pat
     assert found["cpu_utilization"].mean == pytest.approx(100 * found["cpus_used"].mean / 4, rel=0.05)
     assert found["processes"].now >= 1
     assert "gpu_utilization" not in found  # what is not measured is not there
-    shown = measured.cli("top", name)
+    shown = cluster.cli("top", name)
     assert "from agents, measured by cgroup and proc" in shown.stdout
     assert "cpus_used" in shown.stdout
     client.cancel(name)
@@ -74,9 +67,9 @@ def test_what_a_run_uses_is_shown_as_it_is(measured: LocalCluster, tmp_path: Pat
     client.close()
 
 
-def test_samples_of_mode_debug_are_kept_in_the_object_store(measured: LocalCluster) -> None:
-    client = measured.client()
-    name = measured.submit(["sleep", "300"], telemetry={"mode": "debug", "duration": "10m"})["id"]
+def test_samples_of_mode_debug_are_kept_in_the_object_store(cluster: LocalCluster) -> None:
+    client = cluster.client()
+    name = cluster.submit(["sleep", "300"], telemetry={"mode": "debug", "duration": "10m"})["id"]
 
     def is_sampled() -> bool:
         try:
@@ -87,6 +80,6 @@ def test_samples_of_mode_debug_are_kept_in_the_object_store(measured: LocalClust
     eventually(is_sampled, "it was measured", within_s=60)
     client.cancel(name)
     client.wait(name)
-    below, pattern = measured.directory / "objects", f"*/*/{name}/telemetry/run-1/*/*.jsonl.zst"
+    below, pattern = cluster.directory / "objects", f"*/*/{name}/telemetry/run-1/*/*.jsonl.zst"
     eventually(lambda: any(below.glob(pattern)), "its samples are stored", within_s=60)
     client.close()

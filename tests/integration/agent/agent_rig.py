@@ -30,10 +30,11 @@ Context = grpc.aio.ServicerContext[pb.AgentMessage, pb.ServerMessage]
 
 
 async def until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    end = time.monotonic() + deadline_s
+    end, pause_s = time.monotonic() + deadline_s, 0.005
     while not condition():
         assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.2, 0.05)
 
 
 async def all_gone(pids: list[int]) -> None:

@@ -61,10 +61,11 @@ def stands_still(pid: int) -> bool:
 
 
 def wait_for(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    until = time.monotonic() + deadline_s
+    until, pause_s = time.monotonic() + deadline_s, 0.005
     while not condition():
         assert time.monotonic() < until, f"not within {deadline_s} s: {what}"
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.2, 0.05)
 
 
 class Client:

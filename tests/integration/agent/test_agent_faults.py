@@ -1,6 +1,7 @@
 """Agents and shims that die at random moments: every run is started at most once and comes to one end."""
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -41,7 +42,8 @@ async def kill_at_random(server: TestServer, agent: AgentProcess, victims: list[
         await asyncio.sleep(dice.uniform(0.0, 0.15))
         victim = dice.choice(victims)
         if victim in ("shim", "both"):
-            os.kill(agent.shim_pid(), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the last one is dead, and its successor has not begun
+                os.kill(agent.shim_pid(), signal.SIGKILL)
         if victim in ("agent", "both"):
             agent.kill()
             agent.start()
