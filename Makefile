@@ -15,10 +15,10 @@ venv: .venv/.stamp  ## make .venv with everything installed
 
 # Programs are started by the hundred; without this each of them compiles every module where Python may not write bytecode by itself.
 bytecode: venv
-	@$(BIN)/python -m compileall -q src sdk/src
+	@$(BIN)/python -m compileall -q -j 0 src sdk/src
 
 test-bytecode: bytecode
-	@$(BIN)/python -m compileall -q tests
+	@$(BIN)/python -m compileall -q -j 0 tests
 	@$(BIN)/python tools/rewrite_tests.py
 
 lock: venv  ## rewrite constraints.txt from pyproject.toml

@@ -53,6 +53,8 @@ class Cluster:
         self._spawn(self._renew_tokens())
         self._spawn(self.record.keep())
         progress("starting the server" if self._options.servers == 1 else f"starting {self._options.servers} servers")
+        if self._options.servers > 1:
+            self._spawn(quorum.watch_etcd(self._layout, self._live, self.record))
         await asyncio.gather(*(self._start_server(place) for place in self._live))
         serving = [place for place in self._live if self._layout.endpoints_of(place.name).exists()]
         if not serving:
@@ -97,8 +99,6 @@ class Cluster:
         )
         server = Keeper(program, self.record, restart=self._options.restart)
         self._spawn(server.run())
-        if self._options.servers > 1:
-            self._spawn(quorum.watch_etcd(layout, place, self.record))
         until = time.monotonic() + NO_PROGRESS_S
         while not endpoints.exists():
             if server.is_removed:

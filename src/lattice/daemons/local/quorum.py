@@ -54,22 +54,29 @@ def known_member_ports(layout: Layout) -> dict[str, tuple[int, int]]:
     return known
 
 
-async def watch_etcd(layout: Layout, place: "ServerPlace", record: Record) -> None:
-    """Servers start and stop their members, so these are only watched."""
-    addresses = (f"https://{HOST}:{place.client}", f"https://{HOST}:{place.peer}")
-    while True:
-        found = await asyncio.to_thread(_member_of, layout, place.name)
-        if found is not None:
-            record.put("etcd", place.name, found.pid, addresses)
-            if is_alive(found):
-                await ended(found.pid)
-            record.drop("etcd", place.name)
-        await asyncio.sleep(LOOK_EVERY_S)
+async def watch_etcd(layout: Layout, places: "Sequence[ServerPlace]", record: Record) -> None:
+    """Servers start and stop their members, so these are only watched: one look for all that are not known to run."""
+    addresses = {place.name: (f"https://{HOST}:{place.client}", f"https://{HOST}:{place.peer}") for place in places}
+    async with asyncio.TaskGroup() as group:
+        running: dict[str, asyncio.Task[None]] = {}
+        while True:
+            running = {name: task for name, task in running.items() if not task.done()}
+            if len(running) < len(addresses):
+                for name, process in (await asyncio.to_thread(_members, layout)).items():
+                    if name in addresses and name not in running:
+                        running[name] = group.create_task(_follow(name, process, addresses[name], record))
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
-def _member_of(layout: Layout, server: str) -> Process | None:
-    members = (m for m in find_members(layout) if (m.role, m.name) == ("etcd", server))
-    return next((member.process for member in members), None)
+async def _follow(name: str, process: Process, addresses: tuple[str, ...], record: Record) -> None:
+    record.put("etcd", name, process.pid, addresses)
+    if is_alive(process):
+        await ended(process.pid)
+    record.drop("etcd", name)
+
+
+def _members(layout: Layout) -> dict[str, Process]:
+    return {member.name: member.process for member in find_members(layout) if member.role == "etcd"}
 
 
 def _port(address: str) -> int:
