@@ -162,6 +162,14 @@ class Soak:
     def __init__(self, cluster: LocalCluster, place: Path, source: random.Random) -> None:
         self.cluster, self.source, self.scratch = cluster, source, place / "scratch"
         self.layout = f"oci:{place / 'layout'}:v1@sha256:{make_layout(place / 'layout', [busybox_layer()])}"
+        image = ("--image", self.layout)
+        named = (*image, "--container-name", "kept", "--container-writable")
+        self.containers: tuple[tuple[str, ...], ...] = (
+            (),
+            image,
+            named,
+            named,
+        )  # of steps; work inside one refuses them
         self.launches: list[subprocess.Popen[bytes]] = []
         self.open: set[str] = set()
         self.starts = self.deaths = 0
@@ -192,7 +200,7 @@ class Soak:
             self.cluster.delete(f"/allocations/{victim}")
         elif which < 0.6:
             program, null = str(Path(sys.executable).with_name("lattice")), subprocess.DEVNULL
-            words = [program, "launch", "--alloc", victim, "sleep", "0.2"]
+            words = [program, "launch", "--alloc", victim, *self.source.choice(self.containers), "sleep", "0.2"]
             environment = self.cluster.environment()
             self.launches.append(subprocess.Popen(words, env=environment, stdin=null, stdout=null, stderr=null))
 

@@ -56,7 +56,10 @@ def cluster(place: Path, home: Path) -> Iterator[LocalCluster]:
     (place / "cluster").mkdir()
     (place / "cluster").chmod(0o755)
     (place / "cluster" / "agents").mkdir(mode=0o711)
-    with LocalCluster(nodes=2, directory=place / "cluster", arguments=["--node-cpus", "4"]) as cluster:
+    # A busy machine takes a while to start an agent again, and a job whose node is given up meanwhile begins again without containers.
+    settings = {"node_agent.heartbeat_timeout_s": "20"}
+    arguments = ["--node-cpus", "4"]
+    with LocalCluster(nodes=2, directory=place / "cluster", arguments=arguments, settings=settings) as cluster:
         cluster.cli("compat-aliases")
         cluster.put("/vclusters/default", {"node_sharing": "shared"})
         yield cluster
