@@ -116,9 +116,9 @@ class Person:
         assert done.returncode != 0, done.stdout
         return done.stderr
 
-    def held(self, nodes: int) -> str:
+    def held(self, nodes: int, *more: str) -> str:
         """The number of an allocation of that many nodes, as `salloc --no-shell` leaves it."""
-        done = self.slurm("salloc", "--no-shell", "-N", str(nodes))
+        done = self.slurm("salloc", "--no-shell", "-N", str(nodes), *more)
         assert done.returncode == 0, done.stderr
         return next(word for word in done.stderr.split() if word.isdigit())
 
@@ -246,6 +246,26 @@ def test_container_of_a_whole_job_has_a_name_too(person: Person, image: str) -> 
     alone = person.refused("srun", "--container-name=whole", "tool")
     assert 'a container with name "whole" does not exist, and --container-image is not set' in alone
     assert "--container-name" in person.refused("srun", job, "--container-name=no/name", "tool")
+
+
+def test_containers_are_bounded_and_count_as_memory_of_the_job_on_every_node(
+    person: Person, home: Path, image: str, place: Path
+) -> None:
+    """Also on the second node, where nothing of the job runs between its steps."""
+    number = person.held(2, "--mem=128")
+    job, begin = f"--jobid={number}", (f"--container-image={image}", "--container-writable", "sh", "-c")
+    (home / "part").write_bytes(bytes(50 << 20))
+    for name in ("one", "two"):
+        person.said("srun", job, "-N2", f"--container-name={name}", *begin, "cat part >/site/part")
+    full = person.refused("srun", job, "-N2", "--container-name=one", *begin, "cat part >/site/more")
+    assert "No space left on device" in full
+    assert person.said("srun", job, "-N2", "--container-name=one", "ls", "/site/part") == ["/site/part"] * 2
+    for node in sorted(person.cluster.nodes()):
+        one = "-N1", "-n1", "-w", node, "--container-name=three"
+        assert "out of memory" in person.refused("srun", job, *one, *begin, "cat part >/site/part")
+    person.slurm("scancel", number)
+    person.cluster.wait_end(number)
+    check_nothing_is_left(place)
 
 
 def test_lattice_launch_means_the_same(person: Person, image: str) -> None:

@@ -50,7 +50,7 @@ class Node:
         self.mounts.append(rest[-1])
         return "/proc/10/ns/mnt"
 
-    async def keep(self, request: object, image: Path, mark: str, within: str = "") -> Base:
+    async def keep(self, request: object, image: Path, mark: str, memory_mb: int, within: str = "") -> Base:
         self.within = within
         return self.base("/proc/9/ns/mnt", mark)
 

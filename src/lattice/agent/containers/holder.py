@@ -25,11 +25,11 @@ MAKE_WITHIN_S = 60.0  # a file server that does not answer must not keep a run f
 
 ENTER = ("nsenter", "--mount={}")
 
-# The files of a container that has a name, in a namespace of their own, to which steps come later. Arguments: image, place, mark.
+# The files of a container that has a name, in a namespace of their own, to which steps come later. Arguments: image, place, mark, options of the memory.
 KEEP = r"""
 image=$1 place=$2
 {
-    mount -t tmpfs -o mode=755,nosuid,nodev lattice "$place" &&
+    mount -t tmpfs -o "mode=755,nosuid,nodev$4" lattice "$place" &&
     mkdir "$place/lower" "$place/upper" "$place/spare" "$place/rootfs" &&
     mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$place/lower" &&
     mount -t overlay -o "nosuid,nodev,lowerdir=$place/lower,upperdir=$place/upper,workdir=$place/spare" lattice "$place/rootfs" &&
@@ -140,11 +140,14 @@ class Base(msgspec.Struct, frozen=True):
     mark: str
 
 
-async def keep(image: Path, place: Path, mark: str, within: str = "") -> Held:
-    """The image with a layer above it that can be written, for containers that are made of it later; `within` is a namespace, none =
-    that of the node. Raises CannotHold."""
-    words = ("unshare", "--mount", "--propagation", "slave", SHELL, "-c", KEEP, SHELL, str(image), str(place), mark)
-    process, said = await _begin((*_entered(within), *words))
+async def keep(image: Path, place: Path, mark: str, most_mb: int, within: str = "") -> Held:
+    """The image with a layer above it that can be written, for containers that are made of it later. Raises CannotHold.
+
+    It takes `most_mb` of memory at most; 0 = half of the machine's. `within` is a namespace, none = that of the node.
+    """
+    size = f",size={most_mb}m" if most_mb else ""
+    words = (SHELL, "-c", KEEP, SHELL, str(image), str(place), mark, size)
+    process, said = await _begin((*_entered(within), "unshare", "--mount", "--propagation", "slave", *words))
     return Held(process, f"/proc/{said}/ns/mnt")
 
 

@@ -151,15 +151,18 @@ class NodeContainers:
         self._held.setdefault(str(request["dir"]), []).append(held)
         return held.namespace
 
-    async def keep(self, request: Mapping[str, object], image: Path, mark: str, within: str = "") -> Base:
+    async def keep(
+        self, request: Mapping[str, object], image: Path, mark: str, memory_mb: int, within: str = ""
+    ) -> Base:
         """Files of the image that steps can change and find again, held until `release`; `within` as `keep` of the holder has it.
 
+        They are full before the memory of the run is: a run without any left could start no step to clear them.
         Raises ImageUnavailable.
         """
         base = self.base("", mark)
         try:
             await asyncio.to_thread(base.place.mkdir, mode=0o700, exist_ok=True)
-            held = await keep(image, base.place, mark, within)
+            held = await keep(image, base.place, mark, memory_mb // 2, within)
         except (CannotHold, OSError) as failure:
             raise ImageUnavailable(f"container: {failure}") from failure
         self._held.setdefault(str(request["dir"]), []).append(held)

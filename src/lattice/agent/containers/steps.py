@@ -164,7 +164,8 @@ class StepContainers:
             path, inside = await self._containers.obtain(container, user, request, lambda _: is_open(key))
             cwd = self._containers.let_in(container, inside, request)
             image: Path | Base = Base(within, path, "") if within else path
-            image = await self._containers.keep(request, path, mark, within) if name else image
+            memory_mb = launch.base.memory_mb
+            image = await self._containers.keep(request, path, mark, memory_mb, within) if name else image
             view |= {
                 "source": await self._containers.make(launch.base, container, request, image, inside, cwd, mounts),
                 "about": digest,
