@@ -47,14 +47,16 @@ WORK = (
 
 
 def work_of(source: random.Random, layout: str) -> dict[str, Any]:
-    """What work has: the file system of the node, with a uenv, or that of a container; one in four has both nodes.
+    """What work has: the file system of the node, with a uenv, or that of a container; every other one has scratch of a size, and one in
+    four both nodes.
 
     The second one runs no script, and is prepared and cleared all the same.
     """
     nodes = 2 if source.random() < 0.25 else 1
     more = source.choice(({}, {"uenv": "greeter/1.0:v1", "view": "default"}, {"image": layout}))
     resources = {"nodes": nodes, "cpus": 1, "memory": "64M"}
-    return {"resources": resources, "lifecycle": {"walltime": "60s"}, **more}
+    scratch = source.choice(({}, {"scratch": "16M"}))
+    return {"resources": resources, "lifecycle": {"walltime": "60s"}, **scratch, **more}
 
 
 def program(folder: Path, name: str, odds: int) -> str:
@@ -80,7 +82,8 @@ def left_behind(cluster: LocalCluster, scratch: Path) -> list[str]:
     sockets = sorted(str(path.relative_to(root)) for path in cluster.directory.rglob("*.sock"))
     left += [f"socket {path}" for path in sockets if path not in {f"agents/{node}/shim.sock" for node in NODES}]
     left += [f"half file {path}" for path in (cluster.directory / "agents").rglob("*.new")]
-    return left + [f"scratch {path}" for node in NODES for path in (scratch / node).glob("*")]
+    places = [place for node in NODES for place in (scratch / node, cluster.directory / "agents" / node / "scratch")]
+    return left + [f"scratch {path}" for place in places for path in place.glob("*")]
 
 
 def shims(cluster: LocalCluster, node: str) -> list[int]:
@@ -226,10 +229,11 @@ class Soak:
         return left_behind(self.cluster, self.scratch)
 
 
-def test_nothing_is_left_of_work_whose_agents_and_shims_are_killed(place: Path) -> None:
+@pytest.mark.parametrize("scratch", ["disk", "tmpfs"])
+def test_nothing_is_left_of_work_whose_agents_and_shims_are_killed(place: Path, scratch: str) -> None:
     source = random.Random(os.environ.get("LATTICE_SOAK_SEED", "7"))
     until = time.monotonic() + float(os.environ.get("LATTICE_SOAK_S", "120"))
-    arguments = ["--scratch-dir", str(place / "scratch")]
+    arguments = ["--scratch-dir", str(place / "scratch") if scratch == "disk" else scratch]
     arguments += ["--prologue", program(place, "prologue", 12), "--epilogue", program(place, "epilogue", 12)]
     with (
         LocalCluster(nodes=len(NODES), arguments=arguments, directory=place / "cluster") as cluster,
