@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.config.sections.data import ColdTierSection, ExportSection, WarmTierSection
-from lattice.control.data.order import Watermarks
-from lattice.control.data.staging import StagingSettings
 from lattice.daemons.outside.tiers import FILE, S3, bucket_fields, tier_sections
 from lattice.daemons.outside.vaults import vault_of
 from lattice.ports.data.tiers import DataTiers, WarmTier
@@ -19,6 +17,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.work.data import read_output
 
 if TYPE_CHECKING:
+    from lattice.control.data.staging import StagingSettings
     from lattice.integrations.s3.bucket import Bucket
     from lattice.integrations.s3.results import ResultBuckets
 
@@ -139,7 +138,11 @@ def result_buckets(config: ServerConfig) -> "ResultBuckets | None":
     return ResultBuckets(found)
 
 
-def staging_settings(config: ServerConfig) -> StagingSettings:
+def staging_settings(config: ServerConfig) -> "StagingSettings":
+    # Nothing that decides is imported by the movers, which read the sections of tiers here too.
+    from lattice.control.data.order import Watermarks
+    from lattice.control.data.staging import StagingSettings
+
     hot = config.data.tiers.hot
     return StagingSettings(
         capacity=hot.size,

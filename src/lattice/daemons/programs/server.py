@@ -445,12 +445,13 @@ async def _serve(
     from lattice.ports.quorum.backups import BackupError
     from lattice.ports.quorum.log import LogError
     from lattice.ports.site.audit import AuditError
-    from lattice.quorum.etcd.client import EtcdError
-    from lattice.quorum.etcd.settings import MemberFailed, MemberRemoved
-    from lattice.quorum.etcd.version import UnusableEtcd
-    from lattice.quorum.peers.invitations import InvitationError
-    from lattice.quorum.trust.certificates import CertificateError
+    from lattice.quorum.etcd.settings import MemberRemoved
 
+    cannot_start: tuple[type[Exception], ...] = (
+        *(ConfigError, ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
+        *(BackupError, AuditError),
+        *_refusals_of_a_quorum(config),
+    )
     asked_to_stop = asyncio.Event()
     manager = ServiceManager.of_this_process()
     loop = asyncio.get_running_loop()
@@ -465,11 +466,7 @@ async def _serve(
         if not starting.done():
             _leave(0)  # nothing was served yet, so nothing can be lost
         starting.result()
-    except (
-        *(ConfigError, ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
-        *(BackupError, AuditError),
-        *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
-    ) as error:
+    except cannot_start as error:
         return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)
     _settle()
     manager.say_ready(f"server {config.name} serves")
@@ -488,6 +485,19 @@ async def _serve(
     failed.cancel()
     watchdog.cancel()
     return code
+
+
+def _refusals_of_a_quorum(config: ServerConfig) -> tuple[type[Exception], ...]:
+    """What else keeps a server of several from starting; one that is alone imports nothing of etcd."""
+    if config.quorum.kind != "etcd":
+        return ()
+    from lattice.quorum.etcd.client import EtcdError
+    from lattice.quorum.etcd.settings import MemberFailed
+    from lattice.quorum.etcd.version import UnusableEtcd
+    from lattice.quorum.peers.invitations import InvitationError
+    from lattice.quorum.trust.certificates import CertificateError
+
+    return MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError
 
 
 def _settle() -> None:

@@ -3,7 +3,6 @@
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
 from lattice.api.slurm.answering import faulty, refusal
-from lattice.api.slurm.registry import PROGRAMS, SUBMITTERS
 from lattice.slurm.faults import Fault
 from lattice.slurm.text.zones import zone_of
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
@@ -12,6 +11,9 @@ from lattice.wire.text.problems import BadField
 
 async def slurm_command(context: Context, request: SlurmCommand) -> SlurmAnswer:
     """Run a Slurm command. A refusal is a normal answer with Slurm's text and exit code."""
+    # All of Slurm's commands; many servers are never asked for one.
+    from lattice.api.slurm.registry import PROGRAMS, SUBMITTERS
+
     run = PROGRAMS.get(request.program)
     if run is None:
         known = ", ".join(sorted(PROGRAMS))
