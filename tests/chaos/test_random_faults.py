@@ -109,12 +109,12 @@ def judge(history: History) -> None:
 
 def test_deaths_of_servers_and_agents_lose_and_repeat_nothing(tmp_path: Path) -> None:
     with LocalCluster(nodes=3, settings=SETTINGS) as cluster:
-        judge(torment(cluster, tmp_path / "journal", DEATHS, seconds=20, fault_every_s=0.8))
+        judge(torment(cluster, tmp_path / "journal", DEATHS, seconds=14, fault_every_s=0.8))
 
 
 def test_lost_nodes_and_shims_repeat_work_only_as_a_new_run(tmp_path: Path) -> None:
     with LocalCluster(nodes=3, settings=SETTINGS) as cluster:
-        judge(torment(cluster, tmp_path / "journal", LOSSES, seconds=20, fault_every_s=1.2))
+        judge(torment(cluster, tmp_path / "journal", LOSSES, seconds=14, fault_every_s=1.2))
 
 
 @pytest.mark.soak

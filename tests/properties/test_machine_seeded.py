@@ -17,8 +17,8 @@ from tests.conftest import IS_TRACED, SOAK, sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.witness import Witness
 
-# Of the first ten walks these three together see every command, event and kind of refusal that the ten see.
-EVERYDAY = (1, 3, 7)
+# Of 232 kinds of commands, events and refusals that the first ten walks see, these two together miss one.
+EVERYDAY = (1, 3, 7) if IS_TRACED else (0, 7)  # the short walks of `make coverage` are others
 ROUNDS = sized(10, 200)
 COMMANDS_PER_ROUND = 4_000 if IS_TRACED else 20_000
 
