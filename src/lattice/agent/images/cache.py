@@ -68,6 +68,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     used_s: float
     boot_id: str = ""
+    file: str = ""  # which file was verified: one that was written since then is not it any more
     sticky: bool = False
     unpacked: Unpacked | None = None  # of an OCI image
 
@@ -266,7 +267,8 @@ class ImageCache:
         if not path.exists():
             return False
         entry = self._entry(image.digest)
-        if entry is not None and entry.boot_id == self._boot_id and (image.kind != OCI or entry.unpacked is not None):
+        is_whole = entry is not None and (image.kind != OCI or entry.unpacked is not None)
+        if is_whole and entry is not None and (entry.boot_id, entry.file) == (self._boot_id, _mark(path)):
             return True
         wanted = image.digest if image.kind != OCI else (entry.unpacked.content if entry and entry.unpacked else "")
         with open(path, "rb") as file:
@@ -414,6 +416,7 @@ class ImageCache:
             size=path.stat().st_size,
             used_s=self._now_s(),
             boot_id=self._boot_id,
+            file=_mark(path),
             sticky=old is not None and old.sticky,
             unpacked=unpacked or (None if old is None else old.unpacked),
         )
@@ -423,6 +426,11 @@ class ImageCache:
         draft = self._folder / f"{digest}.json.{os.getpid()}.{threading.get_ident()}"
         draft.write_bytes(_encoder.encode(entry))
         draft.replace(self._folder / f"{digest}.json")
+
+
+def _mark(path: Path) -> str:
+    found = path.stat()
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def _is_remote(image: ImageOrder) -> bool:

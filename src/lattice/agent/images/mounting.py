@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ MARKER = "LATTICE_UENV"
 # Made on the node when they are missing: public images are built for them.
 USUAL_MOUNTS = ("/user-environment", "/user-tools")
 MOUNTINFO = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space
 
 
 class ImageRefused(Exception):
@@ -180,6 +182,6 @@ def check_target(target: str, *, is_private: bool = False) -> None:
                 f"mount it on {USUAL_MOUNTS[0]}",
             )
     for line in MOUNTINFO.read_text(errors="replace").splitlines():
-        mounted = line.split()[4]
+        mounted = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4])
         if mounted == target or mounted.startswith(f"{target}/"):
             raise BadReference(f"{mounted} is mounted already on this node", f"mount it on {USUAL_MOUNTS[0]}")

@@ -5,7 +5,7 @@ import os
 
 from lattice.cli.errors import UsageError
 from lattice.images.metadata import ImageMetadata, choose_views, read_metadata
-from lattice.images.references import BadReference, ImageReference, parse_images, parse_views
+from lattice.images.references import BadReference, ImageReference, check_mounts, parse_images, parse_views
 from lattice.images.squashfs import BadImage
 
 
@@ -21,6 +21,10 @@ def complete_images(uenv: str, view: str, tools: str, directory: str) -> tuple[s
         choose_views(wanted, known)
     except BadReference as problem:
         raise UsageError(f"--view: {problem}", hint=problem.hint) from None
+    try:
+        check_mounts([mount for each in (*images, *more) if (mount := _mount(*each))])
+    except BadReference as problem:
+        raise UsageError(f"--uenv: {problem}", hint=problem.hint) from None
     return _joined(images), _joined(more)
 
 
@@ -67,6 +71,10 @@ def _complete(reference: ImageReference, flag: str, directory: str) -> tuple[Ima
             f"{flag}: {path} does not say where to mount it: it has no metadata", hint=f"write {path}:/user-environment"
         )
     return reference._replace(path=path, digest=digest), metadata or ImageMetadata()
+
+
+def _mount(reference: ImageReference, metadata: ImageMetadata | None) -> str:
+    return reference.mount or (metadata.mount if metadata else "")
 
 
 def _joined(images: _Known) -> str:

@@ -76,9 +76,21 @@ def test_image_that_decayed_is_fetched_again_after_a_reboot(cache: ImageCache, t
     image = order(tmp_path / "image")
     path = cache.obtain(image, OWN)
     path.chmod(0o600)
-    path.write_bytes(b"decayed")
-    assert cache.obtain(image, OWN).read_bytes() == b"decayed"  # verified in this boot
+    decayed, about = bytes(len(BYTES)), path.stat()
+    path.write_bytes(decayed)
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert cache.obtain(image, OWN).read_bytes() == decayed  # verified in this boot, and nobody wrote to it
     cache._boot_id = "the next one"
+    assert cache.obtain(image, OWN).read_bytes() == BYTES
+
+
+def test_image_that_was_written_to_in_the_cache_is_fetched_again(cache: ImageCache, tmp_path: Path) -> None:
+    image = order(tmp_path / "image")
+    path = cache.obtain(image, OWN)
+    path.chmod(0o600)
+    about = path.stat()
+    path.write_bytes(bytes(len(BYTES)))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1_000_000_000))
     assert cache.obtain(image, OWN).read_bytes() == BYTES
 
 
