@@ -94,3 +94,10 @@ def _seconds(text: str) -> float:
 
 
 _seconds.__name__ = "number of seconds"
+
+
+def not_empty(text: str) -> str:
+    """For a flag without which work would run elsewhere or without something: a variable that was never set must not mean that."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; give a value, or leave the flag out")
+    return text

@@ -74,6 +74,9 @@ async def test_step_without_options_has_no_container_of_its_own(world: World) ->
 
 
 REFUSED = [
+    (("--container-name=",), "--container-name: argument required"),
+    (("--container-image=",), "--container-image: argument required"),
+    (("--uenv=",), "--uenv: argument required"),
     (("--container-name=a/b",), '--container-name: "a/b" is not the name of a container'),
     (("--container-name=a:sometimes",), "NAME:WAY with auto, create, exec, no_exec"),
     (("--container-name=a:create",), "--container-name: :create needs an image (say what a is made of)"),

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lattice.images.signatures import read_public_key, signer_of
 from tests.conftest import require_program
 from tests.image_files import make_greeter, make_image
@@ -183,6 +185,25 @@ def test_mistakes_with_files_of_images_are_named(api: FakeApi, cli: Cli, tmp_pat
         ("uenv", "pull", "./bare.squashfs"),
     ):
         assert cli(*words).code == 2, words
+    assert api.asked == []
+
+
+def test_two_images_on_one_place_are_refused_before_anything_is_sent(api: FakeApi, cli: Cli) -> None:
+    require_program("mksquashfs")
+    make_greeter(cli.folder / "one.squashfs")
+    for words in (
+        ("--uenv=one.squashfs,one.squashfs",),
+        ("--uenv=one.squashfs", "--tools-uenv=one.squashfs:/user-environment/x"),
+    ):
+        outcome = cli("submit", *words, "--", "true")
+        assert (outcome.code, "two images would be mounted on each other" in outcome.err) == (2, True)
+    assert api.asked == []
+
+
+@pytest.mark.parametrize("flag", ["--image=", "--uenv=", "--view=", "--tools-uenv=", "--scratch=", "--container-name="])
+def test_a_flag_with_an_empty_variable_does_not_start_work_without_it(flag: str, api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", flag, "--", "true")
+    assert (outcome.code, "it is empty; give a value, or leave the flag out" in outcome.err) == (2, True)
     assert api.asked == []
 
 

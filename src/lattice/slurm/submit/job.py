@@ -152,6 +152,8 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
 
 def _changes(name: str, value: str, program: str, now: float) -> Mapping[str, Any]:
     """The fields that an option sets."""
+    if name in _NEVER_EMPTY and not value:
+        raise error(program, f"--{name}: argument required")
     if name in _TEXTS:
         return {_TEXTS[name]: value}
     if name in _FLAGS:
@@ -183,6 +185,8 @@ _TEXTS = {
     "wrap": "wrap",
     "clusters": "clusters",
 }
+# A variable that was never set must not mean that work runs on the node itself instead of in its image.
+_NEVER_EMPTY = frozenset({"uenv", "view", "container-image", "container-mounts", "container-workdir", "container-name"})
 _CONTRARY = (
     ("container-writable", "container-readonly"),
     ("container-mount-home", "no-container-mount-home"),

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
+from lattice.cli.flags import not_empty
 from lattice.cli.launching import AttachedStep, terminal_shape
 from lattice_sdk.client import new_request_id
 from lattice_sdk.models.runs import ContainerOptions
@@ -152,9 +153,15 @@ def _fill_sharing(parser: argparse.ArgumentParser) -> None:
 
 def _fill_container(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--image", metavar="REF", help="run the step inside a container image: as `lattice submit --image`")
+    add(
+        "--image",
+        type=not_empty,
+        metavar="REF",
+        help="run the step inside a container image: as `lattice submit --image`",
+    )
     add(
         "--container-name",
+        type=not_empty,
         metavar="NAME[:WAY]",
         help="container that steps of the allocation share; without --image one that an earlier step began. "
         "create: it must be new; exec: a step must run in it; no_exec: beside that step (default: auto)",

@@ -9,7 +9,7 @@ from lattice.cli.command import Command, Values
 from lattice.cli.context import Context, Process
 from lattice.cli.ending import ending_code, ending_text
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags
+from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags, not_empty
 from lattice.cli.input.blame import in_flags
 from lattice.cli.input.directives import Directive, read_directives
 from lattice.cli.input.scripts import STDIN, load_script
@@ -92,6 +92,7 @@ def _fill_container(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add(
         "--image",
+        type=not_empty,
         metavar="REF",
         help="run inside a container image: oci:DIRECTORY:TAG, the path of a squashfs file, or name/version:tag",
     )
@@ -104,7 +105,30 @@ def _fill_container(group: argparse._ArgumentGroup) -> None:
     add("--container-writable", action="store_true", help="keep changes to the image in memory until the run ends")
     add("--container-workdir", metavar="DIR", help="directory to start in, inside the container (default: --chdir)")
     add("--no-home", action="store_true", help="leave the home directory out of the container")
-    add("--container-name", metavar="NAME", help="name of the container, by which steps can call it")
+    add("--container-name", type=not_empty, metavar="NAME", help="name of the container, by which steps can call it")
+
+
+def _fill_images(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--uenv",
+        type=not_empty,
+        metavar="REF[:MOUNT],...",
+        help="mount images: name/version:tag, the path of a squashfs file, or either with @sha256:DIGEST",
+    )
+    add("--view", type=not_empty, metavar="[UENV:]VIEW,...", help="apply views of the images, in this order")
+    add(
+        "--scratch",
+        type=not_empty,
+        metavar="SIZE",
+        help="size of the scratch directory on each node ($LATTICE_SCRATCH), such as 20G",
+    )
+    add(
+        "--tools-uenv",
+        type=not_empty,
+        metavar="REF[:MOUNT],...",
+        help="mount further images, such as debuggers and profilers",
+    )
 
 
 def _fill_what(group: argparse._ArgumentGroup) -> None:
@@ -118,14 +142,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
         metavar="WHAT",
         help="variables to pass on: ALL, NONE or NAME,NAME (default: NONE, or `export` in the configuration file)",
     )
-    add(
-        "--uenv",
-        metavar="REF[:MOUNT],...",
-        help="mount images: name/version:tag, the path of a squashfs file, or either with @sha256:DIGEST",
-    )
-    add("--view", metavar="[UENV:]VIEW,...", help="apply views of the images, in this order")
-    add("--scratch", metavar="SIZE", help="size of the scratch directory on each node ($LATTICE_SCRATCH), such as 20G")
-    add("--tools-uenv", metavar="REF[:MOUNT],...", help="mount further images, such as debuggers and profilers")
+    _fill_images(group)
     _fill_container(group)
     add("--chdir", metavar="DIR", help="directory to run in (default: the current one)")
     add("--task-group", metavar="TASKS", help="run one task per index: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
