@@ -116,7 +116,10 @@ def inside(cluster: LocalCluster, home: Path, layout: Path, script: str, *words:
 
 def check_nothing_is_left(place: Path) -> None:
     def is_gone() -> bool | None:
-        backed = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+        try:
+            backed = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+        except OSError:
+            return None  # one went meanwhile
         return not any(str(place) in text for text in backed) or None
 
     eventually(is_gone, "the loop devices to go")

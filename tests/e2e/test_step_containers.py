@@ -268,6 +268,21 @@ def test_containers_are_bounded_and_count_as_memory_of_the_job_on_every_node(
     check_nothing_is_left(place)
 
 
+def test_files_of_a_writable_container_belong_to_the_user(person: Person, home: Path, image: str) -> None:
+    """As far as kernel and file systems can map owners, which those of this machine can."""
+    job, own = (
+        f"--jobid={person.held(1)}",
+        ("sh", "-c", "echo '#!/bin/sh' >/opt/tool; echo 'echo mine' >>/opt/tool; tool"),
+    )
+    writable = f"--container-image={image}", "--container-writable"
+    assert person.said("srun", job, *writable, *own) == ["mine"]
+    assert person.said("srun", job, *writable, "--container-name=own", *own) == ["mine"]
+    assert person.said("srun", job, "--container-name=own", "tool") == ["mine"]
+    assert person.said("srun", *writable, *own) == ["mine"]
+    assert person.said("srun", job, f"--container-image={image}", *own) == ["tool of image"]
+    assert person.said("srun", job, *writable, "tool") == ["tool of image"]
+
+
 def test_lattice_launch_means_the_same(person: Person, image: str) -> None:
     alloc = "--alloc", person.held(2)
     own = image.partition("@")[0]

@@ -34,6 +34,7 @@ class Node:
         self.within = ""
         self.mounts: list[object] = []
         self.released = 0
+        self.has_hooks = False
 
     def let_in(self, container: ContainerOrder, inside: Inside, request: dict[str, object]) -> str:
         request["sealed"] = True
@@ -50,7 +51,9 @@ class Node:
         self.mounts.append(rest[-1])
         return "/proc/10/ns/mnt"
 
-    async def keep(self, request: object, image: Path, mark: str, memory_mb: int, within: str = "") -> Base:
+    async def keep(
+        self, container: object, request: object, image: Path, inside: object, mark: str, memory_mb: int, within: str
+    ) -> Base:
         self.within = within
         return self.base("/proc/9/ns/mnt", mark)
 
@@ -166,6 +169,17 @@ def test_what_is_not_so_is_refused(
         launched(shim, node, ContainerOrder(image=image, name="tools", way=way))
     assert message in str(refused.value)
     assert (shim.views(), node.made, node.released) == ([], [], 1)
+
+
+def test_nothing_is_made_for_hooks_of_the_site_of_files_that_a_step_may_be_changing() -> None:
+    beside = ContainerOrder(image=NO_IMAGE, name="tools", way="no_exec")
+    node = Node()
+    node.has_hooks = True
+    with pytest.raises(ImageRefused, match='a step that writes runs in "tools"; join it'):
+        launched(Shim(KEPT, RUNS), node, beside)
+    for shim in (Shim(KEPT, READS), Shim(KEPT, {})):
+        launched(shim, node, beside)
+        assert shim.views() == [AGAIN]
 
 
 def test_container_without_a_name_is_not_kept_and_is_called_by_its_step() -> None:

@@ -9,11 +9,12 @@ sees what he may not read, and no link can be exchanged meanwhile.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from lattice.agent.containers.owning import OWN, owning
 from lattice.agent.shim_client import STANDARD_PATH
 
 SHELL = "/bin/sh"
@@ -26,12 +27,14 @@ MAKE_WITHIN_S = 60.0  # a file server that does not answer must not keep a run f
 ENTER = ("nsenter", "--mount={}")
 
 # The files of a container that has a name, in a namespace of their own, to which steps come later. Arguments: image, place, mark, options of the memory.
-KEEP = r"""
+KEEP = (
+    OWN
+    + r"""
 image=$1 place=$2
 {
     mount -t tmpfs -o "mode=755,nosuid,nodev$4" lattice "$place" &&
     mkdir "$place/lower" "$place/upper" "$place/spare" "$place/rootfs" &&
-    mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$place/lower" &&
+    mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$place/lower" && own "$place" &&
     mount -t overlay -o "nosuid,nodev,lowerdir=$place/lower,upperdir=$place/upper,workdir=$place/spare" lattice "$place/rootfs" &&
     echo "$3" >"$place/mark"
 } 2>&1 || { echo "failed image cannot mount it"; exit 1; }
@@ -39,11 +42,14 @@ echo "ready $$"
 read -r end
 exit 0
 """
+)
 
 # Arguments: folder, image, mark, runtime, name, uid, gid, groups, the file of the run's scratch, then the
 # user's sources, each with `must` or `may`.
 # With a mark the image is the place where files are kept under that mark, in the namespace in which this begins.
-SCRIPT = r"""
+SCRIPT = (
+    OWN
+    + r"""
 folder=$1 image=$2 mark=$3 runtime=$4 name=$5 uid=$6 gid=$7 groups=$8 disk=$9
 shift 9
 if [ -n "$groups" ]; then rights="--groups $groups"; else rights=--clear-groups; fi
@@ -55,7 +61,7 @@ fail() { echo "failed $*"; exit 1; }
     if [ -n "$mark" ]; then
         read -r found <"$image/mark" && [ "$found" = "$mark" ] && mount --bind "$image/rootfs" "$work/rootfs"
     else
-        mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$work/lower" &&
+        mount -t squashfs -o loop,ro,nosuid,nodev "$image" "$work/lower" && own "$work" &&
         mount -t overlay -o "nosuid,nodev,lowerdir=$work/lower,upperdir=$work/upper,workdir=$work/spare" lattice "$work/rootfs"
     fi &&
     mount --rbind /proc "$work/proc" && mount --rbind /sys "$work/sys" && mount -t proc proc /proc &&
@@ -95,6 +101,7 @@ read -r end
 "$runtime" --root "$work/state" "$@" delete --force "$name" >/dev/null 2>&1
 exit 0
 """
+)
 
 
 class CannotHold(Exception):
@@ -140,14 +147,18 @@ class Base(msgspec.Struct, frozen=True):
     mark: str
 
 
-async def keep(image: Path, place: Path, mark: str, most_mb: int, within: str = "") -> Held:
+async def keep(
+    image: Path, place: Path, mark: str, most_mb: int, within: str = "", owner: tuple[int, int] | None = None
+) -> Held:
     """The image with a layer above it that can be written, for containers that are made of it later. Raises CannotHold.
 
     It takes `most_mb` of memory at most; 0 = half of the machine's. `within` is a namespace, none = that of the node.
+    With `owner` (uid, gid) root's files of the image are his, where the kernel can do that.
     """
     size = f",size={most_mb}m" if most_mb else ""
     words = (SHELL, "-c", KEEP, SHELL, str(image), str(place), mark, size)
-    process, said = await _begin((*_entered(within), "unshare", "--mount", "--propagation", "slave", *words))
+    entered = (*_entered(within), "unshare", "--mount", "--propagation", "slave")
+    process, said = await _begin((*entered, *words), owning(owner))
     return Held(process, f"/proc/{said}/ns/mnt")
 
 
@@ -159,8 +170,10 @@ async def hold(
     rights: tuple[int, int, Sequence[int]],
     sources: Sequence[Source],
     disk: str = "",
+    owner: tuple[int, int] | None = None,
 ) -> Held:
-    """`folder` has config.json and belongs to this container alone; `disk` is a file with a file system for it, if it has one.
+    """`folder` has config.json and belongs to this container alone; `disk` is a file with a file system for it, if it has one; `owner` as
+    for `keep`, of an image that is not kept.
 
     Raises CannotHold and SourceRefused."""
     uid, gid, groups = rights
@@ -170,7 +183,7 @@ async def hold(
     for source in sources:
         words += ["must" if source.must else "may", source.path]
     entered = _entered(image.namespace if isinstance(image, Base) else "")
-    process, said = await _begin((*entered, *UNSHARE, SHELL, "-c", SCRIPT, SHELL, *words))
+    process, said = await _begin((*entered, *UNSHARE, SHELL, "-c", SCRIPT, SHELL, *words), owning(owner))
     return Held(process, f"/proc/{process.pid}/root/proc/{said}/ns/mnt")
 
 
@@ -178,7 +191,7 @@ def _entered(namespace: str) -> list[str]:
     return [word.format(namespace) for word in ENTER] if namespace else []
 
 
-async def _begin(words: Sequence[str]) -> tuple[asyncio.subprocess.Process, str]:
+async def _begin(words: Sequence[str], variables: Mapping[str, str]) -> tuple[asyncio.subprocess.Process, str]:
     """A script that is ready, and the process that it names then. Raises CannotHold and SourceRefused."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -186,7 +199,7 @@ async def _begin(words: Sequence[str]) -> tuple[asyncio.subprocess.Process, str]
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={"PATH": STANDARD_PATH, "LC_ALL": "C"},
+            env={"PATH": STANDARD_PATH, "LC_ALL": "C", **variables},
             cwd="/",
             start_new_session=True,
         )

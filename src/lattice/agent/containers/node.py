@@ -21,6 +21,7 @@ from lattice.agent.images.node import NodeImages
 from lattice.agent.images.sources import Reader
 from lattice.agent.runs.launch import Account
 from lattice.agent.shim_client import ShimMessage
+from lattice.images.containers import OCI
 from lattice.images.squashfs import BadImage
 from lattice.ports.nodes.agents import StartOrder
 from lattice.ports.nodes.blobs import BlobRefused, BlobUnavailable
@@ -79,6 +80,11 @@ class NodeContainers:
         has_tools = all(shutil.which(name, path=SEARCHED) for name in NEEDED)
         is_there = self.fetcher is not None and self._settings.runtime and NAMESPACE in shim.mount_kinds and has_tools
         return set() if not is_there else FEATURES if shim.step_views else {FEATURE}
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether programs of the site run as root while a container is made."""
+        return bool(self._settings.hooks.config)
 
     def why_not(self) -> str:
         """Why there are no containers here, as far as it is not for the shim."""
@@ -140,9 +146,8 @@ class NodeContainers:
         await asyncio.to_thread(_write, folder, bundle.config, bundle.files)
         rights = (person.uid, person.gid, person.groups)
         try:
-            held = await hold(
-                folder, image, self._settings.runtime, f"lattice-{name}", rights, bundle.sources, bundle.disk
-            )
+            runtime, owner = self._settings.runtime, _owner(container, person) if container.writable else None
+            held = await hold(folder, image, runtime, f"lattice-{name}", rights, bundle.sources, bundle.disk, owner)
         except SourceRefused as refusal:
             source = bundle.sources[refusal.number].path
             raise ImageRefused(f"container: cannot read {source} as {person.name} on this node: {refusal}") from refusal
@@ -152,7 +157,14 @@ class NodeContainers:
         return held.namespace
 
     async def keep(
-        self, request: Mapping[str, object], image: Path, mark: str, memory_mb: int, within: str = ""
+        self,
+        container: ContainerOrder,
+        request: Mapping[str, object],
+        image: Path,
+        inside: Inside,
+        mark: str,
+        memory_mb: int,
+        within: str = "",
     ) -> Base:
         """Files of the image that steps can change and find again, held until `release`; `within` as `keep` of the holder has it.
 
@@ -162,7 +174,8 @@ class NodeContainers:
         base = self.base("", mark)
         try:
             await asyncio.to_thread(base.place.mkdir, mode=0o700, exist_ok=True)
-            held = await keep(image, base.place, mark, memory_mb // 2, within)
+            owner = _owner(container, inside.person)
+            held = await keep(image, base.place, mark, memory_mb // 2, within, owner)
         except (CannotHold, OSError) as failure:
             raise ImageUnavailable(f"container: {failure}") from failure
         self._held.setdefault(str(request["dir"]), []).append(held)
@@ -214,6 +227,11 @@ class NodeContainers:
         if self.fetcher is None or not self._settings.runtime:
             raise ImageUnavailable("container: this node has no container runtime")
         return self.fetcher
+
+
+def _owner(container: ContainerOrder, person: Account) -> tuple[int, int] | None:
+    """Whose root's files are to be; those of images that were not unpacked here may belong to several."""
+    return (person.uid, person.gid) if container.image.kind == OCI else None
 
 
 def _person(user: str, uid: int, gid: int, groups: tuple[int, ...]) -> Account:

@@ -146,6 +146,10 @@ class StepContainers:
             return
         if name in kept and way == CREATE:
             raise ImageRefused(f'container: "{name}" exists on this node already; leave :{CREATE} out to use it')
+        if name in kept and self._containers.has_hooks and running.get(name, (False, ""))[0]:
+            raise ImageRefused(
+                f'container: a step that writes runs in "{name}"; join it (:{EXEC}), or wait for its end'
+            )
         view: dict[str, object] = {"name": name or f"{key.number}.{key.step}", "writable": container.writable}
         mark = f"{key.of_run} {name}"
         if name in kept:
@@ -158,21 +162,30 @@ class StepContainers:
                 "about": digest,
             }
         else:
-            digest = container.image.digest
-            if not digest:
+            if not container.image.digest:
                 raise ImageRefused(_unknown(name, (*kept, *running)))
-            path, inside = await self._containers.obtain(container, user, request, lambda _: is_open(key))
-            cwd = self._containers.let_in(container, inside, request)
-            image: Path | Base = Base(within, path, "") if within else path
-            memory_mb = launch.base.memory_mb
-            image = await self._containers.keep(request, path, mark, memory_mb, within) if name else image
-            view |= {
-                "source": await self._containers.make(launch.base, container, request, image, inside, cwd, mounts),
-                "about": digest,
-            }
-            if name and isinstance(image, Base):
-                view["keep"] = image.namespace
+            view |= await self._begun(launch, container, request, mounts, within, lambda _: is_open(key))
         request["view"] = view
+
+    async def _begun(
+        self,
+        launch: LaunchOrder,
+        container: ContainerOrder,
+        request: dict[str, object],
+        mounts: Sequence[Mapping[str, object]],
+        within: str,
+        say: Callable[[str], bool],
+    ) -> dict[str, object]:
+        """The view of a new container, made of its image in the file system `within`. Raises ImageRefused and ImageUnavailable."""
+        path, inside = await self._containers.obtain(container, launch.base.user, request, say)
+        cwd = self._containers.let_in(container, inside, request)
+        image: Path | Base = Base(within, path, "") if within else path
+        if container.name:
+            mark, memory_mb = f"{launch.key.of_run} {container.name}", launch.base.memory_mb
+            image = await self._containers.keep(container, request, path, inside, mark, memory_mb, within)
+        source = await self._containers.make(launch.base, container, request, image, inside, cwd, mounts)
+        kept = {"keep": image.namespace} if container.name and isinstance(image, Base) else {}
+        return {"source": source, "about": container.image.digest, **kept}
 
 
 def _within(told: ShimMessage) -> str:

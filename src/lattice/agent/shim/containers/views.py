@@ -59,8 +59,9 @@ class Containers:
             self._keep(key[:2], name, asked["keep"], about)
 
     def _joined(self, run: RunKey, name: str) -> _Running:
-        for key, running in self._running.items():
-            if key[:2] == run and running.name == name and running.group.view.namespace >= 0:
+        found = [each for key, each in self._running.items() if key[:2] == run and each.name == name]
+        for running in sorted(found, key=lambda each: not each.is_writable):
+            if running.group.view.namespace >= 0:
                 return running
         raise OSError(errno.ESRCH, f'the container "{name}" does not run any more')
 
@@ -91,5 +92,8 @@ class Containers:
     def told(self, run: RunKey) -> Body:
         """By name: where what is kept can be opened, and what runs."""
         kept = {name: [each.fd, each.about] for name, each in self._kept.get(run, {}).items()}
-        running = {each.name: [each.is_writable, each.about] for key, each in self._running.items() if key[:2] == run}
+        running: dict[str, list[object]] = {}
+        for key, each in self._running.items():
+            if key[:2] == run and (each.is_writable or each.name not in running):
+                running[each.name] = [each.is_writable, each.about]
         return {"ok": True, "pid": os.getpid(), "kept": kept, "running": running}
