@@ -70,6 +70,8 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _why(self) -> str:
+        if self.cause in (EndCause.EXIT.value, EndCause.SIGNAL.value):
+            return self.why
         return f"out of memory, {self.why}" if self.cause == EndCause.OOM.value else f"stopped: {self.why}"
 
 

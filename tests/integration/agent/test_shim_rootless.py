@@ -195,10 +195,10 @@ def test_shim_that_is_killed_while_it_starts_a_run_leaves_nothing(
 
 
 @pytest.mark.parametrize("moment", ["keeper", "server"])
-def test_run_whose_image_is_gone_reads_errors_and_ends_as_any_other(
+def test_run_whose_image_is_gone_reads_errors_and_its_last_line_says_so(
     shim: ShimProcess, mounts: Mounts, moment: str
 ) -> None:
-    script = f"echo $$ > pid; read line < {shim.dir}/go; {MOUNT}/bin/greet; echo $?"
+    script = f"echo $$ > pid; read line < {shim.dir}/go; {MOUNT}/bin/greet; echo $?; exit 7"
     os.mkfifo(shim.dir / "go")
     agent = start(shim, 1, script, mounts)
     shim.written_pid("pid")
@@ -207,9 +207,12 @@ def test_run_whose_image_is_gone_reads_errors_and_ends_as_any_other(
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not any(alive(each) for each in victims), "the other to follow")
     (shim.dir / "go").write_text("\n")
-    assert agent.ended(1)["cause"] == "exit"
+    end = agent.ended(1)
+    assert (end["cause"], end["why"]) == ("exit", "its images were lost: a process that served them was killed")
     assert shim.output(1) == "126\n"
-    assert "Transport endpoint is not connected" in shim.output(1, "stderr")
+    told = shim.output(1, "stderr")
+    assert "Transport endpoint is not connected" in told
+    assert told.endswith("failed with exit code 7; its images were lost: a process that served them was killed\n")
 
 
 def test_image_that_cannot_be_served_is_refused_with_its_reason(shim: ShimProcess, mounts: Mounts) -> None:

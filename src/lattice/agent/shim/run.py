@@ -30,6 +30,8 @@ Group = Cgroup | ProcessTree
 
 # What a shell answers when its command died of SIGKILL.
 SHELL_SAW_KILL = 128 + signal.SIGKILL
+OWN_ENDS = ("exit", "signal")
+LOST_IMAGES = "its images were lost: a process that served them was killed"
 
 
 class Run:
@@ -126,7 +128,7 @@ class Run:
         self.main_gone = False  # reaped; its exit is in the fields below
         self.killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
         self.ending = ""  # what ended it (stopped, walltime), the first one that was asked for; "" = it ends by itself
-        self.why = ""  # of that, for people
+        self.why = ""  # of that, for people; or what became of its images, if it ends by itself
         self.error = ""  # why it was never executed; outranks everything else in `judge`
         self.errno = 0  # of the system call that failed here, before there was a process
         self.finish_code = -1  # how it is said to have ended, whatever became of its processes
@@ -172,6 +174,11 @@ class Run:
         else:
             self.exit_code = os.WEXITSTATUS(status)
 
+    def heed_end_of(self, pid: int) -> None:
+        """Of a child of the shim, before anybody else can get its number."""
+        if self.group is not None and self.group.view.pid == pid and not self.ending:
+            self.why = LOST_IMAGES  # it reads errors now, and makes of them what it will
+
     def judge(self, usage: Usage) -> None:
         """The verdict, once; `main_gone` and the group's emptiness come before."""
         if self.storage is not None:
@@ -201,7 +208,8 @@ class Run:
         if self.cause == "stopped":
             told = stopped_sentence(name, self.why, walltime_s=self.walltime_s)
         else:
-            message = f"out of memory, {self._out_of_memory()}" if self.cause == "oom" else self.error
+            message = self.error or self._lost_images()
+            message = f"out of memory, {self._out_of_memory()}" if self.cause == "oom" else message
             told = sentence(
                 name,
                 self.cause,
@@ -223,7 +231,7 @@ class Run:
             "cpu_s": round(cpu_s, 6),
             "peak_memory_mb": round(self.rusage[1] if peak_mb is None else peak_mb, 3),
             "elapsed_s": round(self.ended_boot_s - self.started_boot_s, 6),
-            "why": self.why,
+            "why": self._lost_images() if self.cause in OWN_ENDS else self.why,
             "output_lost": self.lost,
         }
         outcome.update(self.usage.figures())
@@ -232,6 +240,9 @@ class Run:
         if self.error:
             outcome["error"] = self.error
         return outcome
+
+    def _lost_images(self) -> str:
+        return self.why if self.cause in OWN_ENDS and (self.exit_code or self.signal) else ""
 
     def _out_of_memory(self) -> str:
         return out_of_memory(self.memory_limit_mb, self.usage.peak_memory_mb, self.victim)

@@ -442,6 +442,8 @@ class RunTable:
             cpu_s = used.ru_utime + used.ru_stime
             if isinstance(self._tracker, Forest):
                 self._tracker.reaped(pid, cpu_s)
+            for each in self._live.values():
+                each.heed_end_of(pid)
             if (copied := self._copiers.pop(pid, None)) is not None:
                 copied.copier = 0
                 touched.append(copied)
