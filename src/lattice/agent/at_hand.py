@@ -19,7 +19,8 @@ from lattice.ports.nodes.agents import RunKey
 from lattice.wire.agents.messages import AT_HAND
 from lattice.wire.pb import agent_pb2 as pb
 
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 1.0  # while the images or the runs of this node change
+IDLE_S = 10.0  # for what other agents do in a shared cache, otherwise
 AGAIN_S = 300.0  # what was dropped from a full queue is not missing for good
 SETTLED_NS = 1_000_000_000  # a directory that changed later than that may change again without showing it
 MAX_KNOWN_SETS = 256
@@ -68,15 +69,19 @@ class AtHandTeller:
     async def run(self) -> None:
         if self._cache is None and not self._devices.gpu_count:
             return
+        rest_s = self._look_every_s
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._look_every_s):
+                async with asyncio.timeout(rest_s):
                     await self._asked.wait()
+            is_asked = self._asked.is_set()
             self._asked.clear()
-            if self._is_heard:
-                await self._tell()
+            is_new = self._is_heard and await self._tell()
+            is_settled = self._cache is None or self._seen_ns or not self._is_heard
+            rest_s = self._look_every_s if is_asked or is_new or not is_settled else max(IDLE_S, self._look_every_s)
 
-    async def _tell(self) -> None:
+    async def _tell(self) -> bool:
+        """Looks; whether something was told."""
         free = self._devices.free_gpus(self._is_alive)
         try:
             found = await asyncio.to_thread(self._found, free)
@@ -86,6 +91,8 @@ class AtHandTeller:
         if found != self._told or self._now_s() - self._told_s > AGAIN_S:
             self._told, self._told_s = found, self._now_s()
             self._post(pb.AgentMessage(at_hand=AT_HAND.write(found)))
+            return True
+        return False
 
     def _found(self, free: frozenset[int]) -> AtHand:
         return AtHand(images=() if self._cache is None else self._images_of(self._cache), gpu_sets=self._sets_of(free))

@@ -228,7 +228,7 @@ class Driver:
 
     def _measure(self) -> NodeTelemetry:
         sources = (self._folders, self._devices, self.ask_shim, self._post, lambda: self.state)
-        made = NodeTelemetry(*sources, self._steps.folders.order)
+        made = NodeTelemetry(*sources, self._steps.folders.order, lambda: bool(self._steps.table.known()))
         self._hooks.add(AccessHook(made.access))
         made.connect, self._steps.audited = self._bulk.connect, made.access.asked
         return made
@@ -246,6 +246,8 @@ class Driver:
             if self.state.down_after_s and now_s - self._last_heard_s() >= fence_after_s(self.state):
                 self._steps.table.fence()
             self._steps.tick()
+            if self.state.live:
+                self._uploads.look()
             if self._shim.client is not None:
                 self._fit_s = now_s
             if not self.state.welcomed or not self.state.heartbeat_interval_s:
@@ -461,6 +463,7 @@ class Driver:
     def _report(self, told: SendReport) -> None:
         message = messages.report(told, boot_now())
         self._at_hand.look()
+        self._uploads.look()
         if self._outbox is not None and told.report.phase is Phase.RUNNING:
             self._outbox.post_soon(message)
         else:

@@ -367,3 +367,66 @@ async def test_a_server_that_does_not_sign_holds_up_no_end(tmp_path: Path, monke
     async with asyncio.timeout(20):
         assert await node.finish(KEY) == "its output was not stored: the server did not sign in time"
     assert (folder / UNSTORED).exists()
+
+
+@pytest.mark.usefixtures("at_once")
+@scenario
+async def test_output_of_a_step_is_stored_that_was_made_while_nothing_was_left_to_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_uploads, "CHUNK_S", 0.0)
+    monkeypatch.setattr(step_uploads, "POLL_S", 0.0)
+    store, folders, turns = Store(), StepFolders(tmp_path, reachable=False), asyncio.Semaphore(0)
+    node = StepUploads(ChunkSink(store), "n1", folders)
+    turn = node.turn
+
+    async def counted() -> None:
+        await turn()
+        turns.release()
+
+    monkeypatch.setattr(node, "turn", counted)
+    watching = asyncio.create_task(node.watch())
+    async with asyncio.timeout(10):
+        await turns.acquire()  # what was there before; from here on it sleeps
+        spec = StepSpec(launch_id="x", plan=b"", ranks=(0,), output_prefix="a/logs")
+        folder = await asyncio.to_thread(folders.create, StepKey(1, 1, 0), spec, "", (0, 0))
+        Journal(str(folder), 1 << 20).write(1, 0, b"text")
+        while not store.objects:
+            await turns.acquire()
+    watching.cancel()
+    assert [name[:2] for name in store.objects] == ["a/"]
+
+
+@pytest.mark.usefixtures("at_once")
+@scenario
+async def test_output_is_stored_of_a_run_that_was_started_while_there_was_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, stored = Store(), asyncio.Event()
+    monkeypatch.setattr(Store, "put", _and_say(Store.put, stored))
+    node = Node(tmp_path, store)
+    node.live, runs = [], node.live
+    watching = asyncio.create_task(node.uploads.watch())
+    async with asyncio.timeout(20):
+        while not _is_resting(node.uploads):  # noqa: ASYNC110 - turns of the loop, no time
+            await asyncio.sleep(0)
+        node.ring.write(b"text")
+        node.live = runs
+        node.uploads.look()
+        await stored.wait()
+    watching.cancel()
+    assert store.output() == (b"text", 0)
+
+
+def _is_resting(uploads: OutputUploads) -> bool:
+    return bool(uploads._looked_for._waiters)
+
+
+def _and_say(
+    put: Callable[[Store, str, bytes], Awaitable[None]], stored: asyncio.Event
+) -> Callable[[Store, str, bytes], Awaitable[None]]:
+    async def both(store: Store, name: str, data: bytes) -> None:
+        await put(store, name, data)
+        stored.set()
+
+    return both

@@ -119,6 +119,7 @@ class OutputUploads:
         self._failures = 0
         self._retry_s = 0.0
         self._paused_until_s = 0.0
+        self._looked_for = asyncio.Event()
 
     @property
     def are_on(self) -> bool:
@@ -129,10 +130,17 @@ class OutputUploads:
         found = (each.key for each in self._folders.found())
         self._late |= {key for key in found if (self._folders.path(key) / UNSTORED).exists()}
 
+    def look(self) -> None:
+        """There are runs that may write."""
+        self._looked_for.set()
+
     async def watch(self) -> None:
-        """Stores what is due, for good, and what was left before."""
+        """Stores what is due, for good, and what was left before. Sleeps while there is neither a run nor anything left."""
         self.recall()
         while True:
+            if not self._late and not any(True for _ in self._live()):
+                self._looked_for.clear()
+                await self._looked_for.wait()
             await asyncio.sleep(POLL_S)
             if self.are_on and time.monotonic() >= self._paused_until_s:
                 try:
@@ -197,6 +205,7 @@ class OutputUploads:
             with contextlib.suppress(OSError):
                 (run.folder / UNSTORED).touch()
             self._late.add(key)
+            self.look()
             self._pause()
             return f"its output was not stored: {error}"
         self._runs.pop(key, None)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -51,6 +51,7 @@ class StepFolders:
         self._mode = 0o711 if reachable else 0o700
         make_apart(self._root)
         self._root.chmod(self._mode)
+        self.on_created: Callable[[], None] = lambda: None  # called in the thread that made the folder
 
     def path(self, key: StepKey) -> Path:
         return self._root / str(key)
@@ -67,6 +68,7 @@ class StepFolders:
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        self.on_created()
         return folder
 
     def clear_drafts(self, key: StepKey, *, of_shim: bool) -> None:

@@ -94,18 +94,34 @@ class StepUploads:
         self._sink, self._node, self._folders = sink, node, folders
         self._open: dict[str, _Journal] = {}
         self._done: set[str] = set()
+        self._made = asyncio.Event()
 
     async def watch(self) -> None:
-        """Stores what is due, for good."""
+        """Stores what is due, for good. While nothing is left to store it sleeps until a step is made."""
+        loop = asyncio.get_running_loop()
+
+        def made() -> None:
+            loop.call_soon_threadsafe(self._made.set)
+
+        self._folders.on_created = made
+        self._made.set()  # for steps of an agent before this one
         while True:
+            if not self._open:
+                await self._made.wait()
             await asyncio.sleep(POLL_S)
+            self._made.clear()
             try:
                 await self.turn()
             except (ObjectStoreError, OSError):
-                await asyncio.sleep(RETRY_S)
+                await self._again()
             except Exception:  # noqa: BLE001 - the loop's edge
                 _log.exception("output of steps could not be stored")
-                await asyncio.sleep(RETRY_S)
+                await self._again()
+
+    async def _again(self) -> None:
+        """The turn may have failed before it found the steps that there are."""
+        self._made.set()
+        await asyncio.sleep(RETRY_S)
 
     async def turn(self) -> None:
         """Raises ObjectStoreError when the store does not take it now."""

@@ -1,4 +1,5 @@
 """Measures the node and its runs, once a second each or more often where a mode says so, and keeps the windows.
+A node without work is measured less often, until work comes or somebody asks.
 
 Files of the kernel are read in a thread of their own, one reading at a time: one that hangs delays the next figures and nothing else.
 All else happens on the agent's loop. docs/architecture/telemetry.md.
@@ -24,6 +25,7 @@ from lattice.core.model.telemetry.windows import WINDOW_MS, Gathering, Window
 from lattice.ports.nodes.agents import RunKey, StartOrder
 
 SAMPLE_S = DEFAULT_INTERVAL_MS / 1000
+IDLE_S = 10.0  # between two samples of a node without work
 SHORTEST_SLEEP_S = 0.02
 EXPIRE_EVERY_S = 60.0
 KEEP_ENDED = 1000  # runs of which it is known that they have ended
@@ -95,6 +97,7 @@ class Collector:
         self.began: list[Callable[[Target], None]] = []
         self.samples: list[Callable[[Target, dict[Name, float]], None]] = []
         self.ticks: list[Callable[[], None]] = []  # called in each turn
+        self.is_idle: Callable[[], bool] = lambda: False  # no work here, and nobody asks for figures
         self.has_groups = True
         self.reads_groups = True  # False: what runs use is read from their processes alone
         self.kernel: BpfSource | None = None  # programs in the kernel; None = there are none
@@ -103,6 +106,7 @@ class Collector:
         """Never returns."""
         expire_s = 0.0
         while True:
+            self._woken.clear()
             now_s = time.monotonic()
             if now_s >= expire_s:
                 self.memory.expire(self.now_ms())
@@ -114,13 +118,17 @@ class Collector:
                 await self._measure(now_s)
             except Exception:  # noqa: BLE001 - the loop's edge: figures are not worth the agent
                 _log.exception("cannot measure")
-            wait_s = min(target.due_s for target in self.targets.values()) - time.monotonic()
-            self._woken.clear()
             try:
-                async with asyncio.timeout(max(SHORTEST_SLEEP_S, min(wait_s, SAMPLE_S))):
+                async with asyncio.timeout(self._rest_s()):
                     await self._woken.wait()
             except TimeoutError:
                 continue
+
+    def _rest_s(self) -> float:
+        if len(self.targets) == 1 and self.node.mode is Mode.PROD and self.is_idle():
+            return IDLE_S
+        wait_s = min(target.due_s for target in self.targets.values()) - time.monotonic()
+        return max(SHORTEST_SLEEP_S, min(wait_s, SAMPLE_S))
 
     def wake(self) -> None:
         """Something is due earlier than it was."""

@@ -1,6 +1,7 @@
 """All that an agent does about figures, as one thing for its driver: measure, answer, keep modes, report."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -28,6 +29,9 @@ from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.wire.pb import agent_pb2 as pb
 
+# For so many seconds after such a message the node is measured each second, whether or not it has work by then.
+AWAKE_S = {"welcome": 3.0, "start_run": 3.0, "launch_step": 3.0, "ask_telemetry": 60.0}
+
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True):
     """What an administrator says about it."""
@@ -47,7 +51,11 @@ class NodeTelemetry:
         post: Callable[[pb.AgentMessage], None],
         state: Callable[[], AgentState],
         order_of_steps: Callable[[RunKey], StartOrder | None] = lambda _key: None,
+        has_steps: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._state, self._has_steps = state, has_steps
+        self._awake_until_s = 0.0
+
         def order_of(key: RunKey) -> StartOrder | None:
             return folders.order(key) or order_of_steps(key)
 
@@ -70,6 +78,13 @@ class NodeTelemetry:
         self.totals = RunTotals(self.collector)
         self._questions = TelemetryQuestions(self.collector, post, self.sources, self.missing, self._modes.set_node)
         self._reporting = Reporting(self.collector, self._questions, post)
+        self.collector.is_idle = self._is_idle
+
+    def _is_idle(self) -> bool:
+        state = self._state()
+        has_work = bool(state.runs or state.waiting) or self._has_steps()
+        is_watched = self.pusher is not None or self._questions.is_followed or time.monotonic() < self._awake_until_s
+        return not has_work and not is_watched
 
     def sources(self) -> tuple[str, ...]:
         """Where the figures come from, as the node says it of itself."""
@@ -144,6 +159,12 @@ class NodeTelemetry:
 
     def heard(self, message: pb.ServerMessage) -> None:
         """Looks at every message, also at those for others."""
+        awake_s = AWAKE_S.get(message.WhichOneof("body") or "")
+        if awake_s is not None:
+            was_idle = self._is_idle()
+            self._awake_until_s = max(self._awake_until_s, time.monotonic() + awake_s)
+            if was_idle:
+                self.collector.wake()
         self._modes.heard(message)
         self._reporting.heard(message)
 

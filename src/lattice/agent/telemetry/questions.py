@@ -37,6 +37,10 @@ class TelemetryQuestions:
         collector.listeners.append(self._windows)
         collector.ended.append(self._ended)
 
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._followers)
+
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether the message was for this."""
         if message.HasField("stop_telemetry"):

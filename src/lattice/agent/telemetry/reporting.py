@@ -85,6 +85,7 @@ class Reporting:
             self._questions.alerted(each, alert)
         self._alerts.append(NodeAlert(key=key, alert=alert))
         self._due_s = 0.0
+        self._collector.wake()
 
     def send_due(self) -> None:
         now_s = self._now_s()

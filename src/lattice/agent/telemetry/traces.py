@@ -84,6 +84,7 @@ class StoredLines:
     def __init__(self, collector: Collector, sink: ChunkSink, node: str) -> None:
         self._collector, self._sink, self._node = collector, sink, node
         self._traces: dict[RunKey, _Trace] = {}
+        self._added = asyncio.Event()
         self._is_failing = False
         self.dropped = 0
         collector.ended.append(self._ended)
@@ -97,6 +98,7 @@ class StoredLines:
         trace = self._traces.setdefault(key, _Trace(order, self.kept_bytes))
         dropped = trace.add(at_ms, line)
         self.dropped += dropped
+        self._added.set()
         return dropped
 
     def left(self, key: RunKey, order: StartOrder, lines: list[bytes]) -> None:
@@ -110,9 +112,12 @@ class StoredLines:
                 self.dropped += len(self._traces.pop(key).lines)
 
     async def run(self) -> None:
-        """Never returns."""
+        """Never returns. While no line waits it sleeps until one is added."""
         delay_s, longest_s = RETRY_S
         while True:
+            if not self._traces:
+                self._added.clear()
+                await self._added.wait()
             await asyncio.sleep(POLL_S)
             try:
                 await self.turn()
