@@ -81,7 +81,7 @@ class AtHandTeller:
             rest_s = self._look_every_s if is_asked or is_new or not is_settled else max(IDLE_S, self._look_every_s)
 
     async def _tell(self) -> bool:
-        """Looks; whether something was told."""
+        """Returns whether there was something new to tell."""
         free = self._devices.free_gpus(self._is_alive)
         try:
             found = await asyncio.to_thread(self._found, free)

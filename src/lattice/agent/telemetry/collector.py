@@ -97,7 +97,7 @@ class Collector:
         self.began: list[Callable[[Target], None]] = []
         self.samples: list[Callable[[Target, dict[Name, float]], None]] = []
         self.ticks: list[Callable[[], None]] = []  # called in each turn
-        self.is_idle: Callable[[], bool] = lambda: False  # no work here, and nobody asks for figures
+        self.is_idle: Callable[[], bool] = lambda: False  # no work here, and no client asks for figures
         self.has_groups = True
         self.reads_groups = True  # False: what runs use is read from their processes alone
         self.kernel: BpfSource | None = None  # programs in the kernel; None = there are none

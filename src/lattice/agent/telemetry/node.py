@@ -29,7 +29,7 @@ from lattice.agent.tunnels.streams import Refused
 from lattice.ports.nodes.agents import RunKey, StartOrder
 from lattice.wire.pb import agent_pb2 as pb
 
-# For so many seconds after such a message the node is measured each second, whether or not it has work by then.
+# Seconds after such a message in which the node is measured each second, whether or not it has work by then.
 AWAKE_S = {"welcome": 3.0, "start_run": 3.0, "launch_step": 3.0, "ask_telemetry": 60.0}
 
 
