@@ -43,7 +43,7 @@ class AtHandTeller:
     ) -> None:
         self._cache = None if fetcher is None else fetcher.cache
         if fetcher is not None:
-            fetcher.on_settled = self.look
+            fetcher.on_change = self.look
         self._devices = devices
         self._is_alive = is_alive
         self._post = post

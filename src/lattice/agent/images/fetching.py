@@ -48,7 +48,9 @@ class ImageFetcher:
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, _Fetch] = {}
         self._waiting: dict[str, int] = {}
-        self.on_settled: Callable[[], None] = lambda: None  # called when an image came, or could not be fetched
+        self.on_change: Callable[[], None] = lambda: (
+            None
+        )  # called when an image came, could not be fetched, or was evicted
 
     async def obtain(self, image: ImageOrder, reader: Reader, say: Say = lambda _: True) -> Path:
         """The image's file. `say` hears every other second how far it is, and may end it. Raises what `ImageCache.obtain` does."""
@@ -97,7 +99,7 @@ class ImageFetcher:
             fetch.stopped.set()
             self._running.pop(image.digest, None)
             work.cancel()
-            self.on_settled()
+            self.on_change()
 
     def _tell(self, image: ImageOrder, say: Say) -> None:
         fetch = self._running.get(image.digest)

@@ -74,6 +74,7 @@ class ImageQuestions:
                 error = self._warm(self._fetcher, ask.image)
             case "evict" | "pin" | "unpin":
                 error = await asyncio.to_thread(self._change, self._fetcher, ask)
+                self._fetcher.on_change()
             case _:
                 error = f'this node cannot do "{ask.what[:40]}" with images'
         told = await asyncio.to_thread(self._state, self._fetcher)

@@ -75,8 +75,10 @@ async def test_what_is_pinned_stays_until_it_is_unpinned(node: Node, tmp_path: P
     assert refused.error == f"{image.digest[:12]} stays: it is pinned"
     assert len((await node.ask("evict")).images) == 1
     assert not (await node.ask("unpin", f"sha256:{image.digest}")).images[0].pinned
+    looks: list[str] = []
+    node.fetcher.on_change = lambda: looks.append("look")
     gone = await node.ask("evict", "x/1:v1")
-    assert (gone.images, gone.error) == ((), "")
+    assert (gone.images, gone.error, looks) == ((), "", ["look"]), "servers hear of it at once"
 
 
 @scenario
