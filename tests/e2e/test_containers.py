@@ -6,7 +6,6 @@ import pwd
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
-from tests.conftest import require_program
+from tests.e2e.container_user import home_of, open_folder
 from tests.image_registry import RegistryProcess, SlowRegistry, running_registry
 from tests.oci_files import busybox_layer, layer, make_layout
 
@@ -26,21 +25,14 @@ USER = f"ada{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    for program in ("mksquashfs", "crun", "busybox", "useradd"):
-        require_program(program)
-    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with open_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")
 def home(place: Path) -> Iterator[Path]:
-    """Of a person who is not root."""
-    folder = place / "home"
-    subprocess.run(["useradd", "--create-home", "--home-dir", folder, "--shell", "/bin/sh", USER], check=True)
-    yield folder
-    subprocess.run(["userdel", USER], check=True)
+    with home_of(USER, place) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")

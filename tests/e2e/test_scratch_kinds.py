@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from lattice.testing import LocalCluster, eventually
 from lattice_sdk import Client, Submission
 from lattice_sdk.models.records import ResourceRequest
 from tests.conftest import require_program
+from tests.e2e.container_user import home_of, open_folder
 from tests.oci_files import busybox_layer, make_layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
@@ -36,16 +36,11 @@ LOOK = (
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
     """Not in /tmp, which the runs do not see."""
-    for program in ("mke2fs", "mksquashfs", "crun", "busybox", "useradd"):
-        require_program(program)
-    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    (folder / "warm").mkdir(mode=0o777)
-    (folder / "warm").chmod(0o777)
-    subprocess.run(["useradd", "--create-home", "--home-dir", folder / "home", "--shell", "/bin/sh", USER], check=True)
-    yield folder
-    subprocess.run(["userdel", USER], check=True)
-    shutil.rmtree(folder)
+    require_program("mke2fs")
+    with open_folder() as folder, home_of(USER, folder):
+        (folder / "warm").mkdir(mode=0o777)
+        (folder / "warm").chmod(0o777)
+        yield folder
 
 
 @pytest.fixture(scope="module", params=[DISK, MEMORY])

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
-from tests.conftest import require_program
+from tests.e2e.container_user import home_of, open_folder
 from tests.e2e.test_containers import check_nothing_is_left, digest_of
 from tests.oci_files import busybox_layer, layer, make_layout
 
@@ -25,20 +24,14 @@ SLURM = Path(sys.prefix) / "libexec" / "slurm"
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    for program in ("mksquashfs", "crun", "busybox", "useradd"):
-        require_program(program)
-    folder = Path(tempfile.mkdtemp(prefix="lattice-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with open_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")
 def home(place: Path) -> Iterator[Path]:
-    folder = place / "home"
-    subprocess.run(["useradd", "--create-home", "--home-dir", folder, "--shell", "/bin/sh", USER], check=True)
-    yield folder
-    subprocess.run(["userdel", USER], check=True)
+    with home_of(USER, place) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.input.constraints import parse_constraints, parse_nodes
+from lattice.cli.input.container_flags import asked_container
 from lattice.cli.input.exposure import MAX_PORT, parse_exposed
 from lattice.cli.input.probes import parse_probe
 from lattice.cli.times import parse_moment
@@ -200,14 +201,8 @@ def _images(options: SubmitOptions, here: str, default: str) -> tuple[str, str]:
 
 
 def _container(options: SubmitOptions, here: str) -> tuple[str, ContainerOptions | None]:
-    wanted = ContainerOptions(
-        mounts=list(options.mount),
-        writable=options.container_writable,
-        workdir=options.container_workdir,
-        no_home=options.no_home,
-        name=options.container_name,
-    )
-    if not options.image and wanted == ContainerOptions():
+    wanted = asked_container(options)
+    if wanted is None:
         return "", None
     from lattice.cli.input.containers import complete_container
 

@@ -10,6 +10,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.flags import not_empty
+from lattice.cli.input.container_flags import asked_container
 from lattice.cli.launching import AttachedStep, terminal_shape
 from lattice_sdk.client import new_request_id
 from lattice_sdk.models.runs import ContainerOptions
@@ -243,14 +244,8 @@ def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequ
 
 
 def _container(options: Options, context: Context) -> tuple[str, ContainerOptions | None]:
-    wanted = ContainerOptions(
-        mounts=list(options.mount),
-        writable=options.container_writable,
-        workdir=options.container_workdir,
-        no_home=options.no_home,
-        name=options.container_name,
-    )
-    if not options.image and wanted == ContainerOptions():
+    wanted = asked_container(options)
+    if wanted is None:
         return "", None
     from lattice.cli.input.containers import complete_container
 
