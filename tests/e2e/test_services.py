@@ -135,10 +135,12 @@ def test_an_instance_that_fails_five_times_moves_and_the_service_says_how_many_a
     script = f"test $LATTICE_NODE_ID != n1 || exit 7; {SERVE.format(folder=tmp_path)}"
     where = {"nodes": 2, "constraints": {"nodes": ["n1", "n2"]}}
     number = cluster.submit(script, lifecycle={"type": "unbounded"}, resources=where)["id"]
-    told = eventually(
-        lambda: reason if "ready 1/2" in (reason := cluster.allocation(number)["reason"]) else "", "1/2", within_s=60
-    )
-    assert "n1" in told
+
+    def is_told() -> bool:
+        reason = cluster.allocation(number)["reason"]
+        return "ready 1/2" in reason and "n1" in reason
+
+    eventually(is_told, "1/2, for n1", within_s=60)
     moved = eventually(lambda: cluster.allocation(number)["requeue_count"] >= 1, "it moves", within_s=90)
     assert moved
     assert cluster.allocation(number)["state"] == "Running", "the other instance goes on"
